@@ -1,0 +1,129 @@
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "interrupt.h"
+#include "message.h"
+#include "processor.h"
+#include "script.h"
+#include "session.h"
+#include "shell.h"
+#include "tpch.h"
+
+static const char help[] =
+    "Usage: stachio [-d DIR]... [-t NAME=GLOB]... [-c SQL | -f FILE]... [OPTIONS]\n"
+    "       stachio tpch generate --sf N -o DIR\n"
+    "       stachio tpch run -d DIR [--queries 1,3-5] [--repeat N] [--compare duckdb] [OPTIONS]\n"
+    "Answers SQL over Parquet files. Without SQL: an interactive shell, or a script from standard input.\n"
+    "\n"
+    "  -d, --dir DIR             every DIR/NAME.parquet and DIR/NAME/*.parquet is a table NAME\n"
+    "  -t, --table NAME=GLOB     the files that match are the table NAME\n"
+    "  -c, --command SQL         run these statements\n"
+    "  -f, --file FILE           run the statements of a file (-: standard input)\n"
+    "  -o, --output FILE         write the answer to a file\n"
+    "      --format F            table, csv or json (table on standard output by default, csv with -o)\n"
+    "      --max-rows N          rows of a table that are shown; 0: all (40 on a terminal, else all)\n"
+    "      --threads N           worker threads (all processors)\n"
+    "      --memory-limit SIZE   for columns, tables and queues, as in 512MB, 4GiB, 50% (80% of the memory)\n"
+    "      --device D            auto, cpu or cuda\n"
+    "      --fallback F          allow or forbid: whether DuckDB may run what stachio can't\n"
+    "      --progress P          auto, always or never\n"
+    "      --explain             print the plans instead of running them\n"
+    "      --analyze             run, then print a profile instead of the answer\n"
+    "      --overlap O           combined or full\n"
+    "      --version             print the version\n"
+    "\n"
+    "Exit status: 0 done, 1 the query is wrong, 2 usage, 3 a file is missing, corrupt or can't be written,\n"
+    "4 out of memory, 130 interrupted, 141 the reader of the output has gone.\n";
+
+/* Standard output takes the text, or the exit status tells. */
+static int print_text(const char *text) {
+    struct output output;
+    struct stachio_error error;
+    enum stachio_status status = output_open(&output, NULL, &error);
+    text_add(&output.text, text);
+    if (!status)
+        status = output_commit(&output, &error);
+    output_close(&output);
+    return status ? report_error(&error) : 0;
+}
+
+static enum stachio_status run_scripts(struct session *session, const struct options *options,
+                                       struct stachio_error *error) {
+    const struct script_option from_input = {NULL, "-"};
+    const struct script_option *scripts = options->n_scripts ? options->scripts : &from_input;
+    int n = options->n_scripts ? options->n_scripts : 1;
+    enum stachio_status status = STACHIO_OK;
+    for (int i = 0; !status && i < n; i++) {
+        struct text text = {0};
+        if (scripts[i].path)
+            status = script_read(scripts[i].path, &text, error);
+        if (!status)
+            status =
+                session_run_script(session, scripts[i].path ? text_string(&text) : scripts[i].text, error);
+        text_release(&text);
+    }
+    return status ? status : output_commit(&session->output, error);
+}
+
+/* Few rows on a terminal, all elsewhere, unless the option says otherwise. */
+static int64_t rows_shown(const struct options *options) {
+    if (options->max_rows >= 0)
+        return options->max_rows;
+    return !options->output && isatty(STDOUT_FILENO) ? 40 : 0;
+}
+
+static int run_session(const struct options *options) {
+    struct session session = {
+        .format = options->output && !options->has_format ? FORMAT_CSV : options->format,
+        .max_rows = rows_shown(options),
+        .progress = options->progress,
+        .explain = options->explain,
+        .analyze = options->analyze,
+    };
+    struct stachio_error error = {0};
+    int exit_status = 0;
+    enum stachio_status status = options_open(options, &session.db, &error);
+    interrupt_install(); /* from here on there is something to clear away */
+    if (!status)
+        status = output_open(&session.output, options->output, &error);
+    if (!status && (options->n_scripts || !isatty(STDIN_FILENO)))
+        status = run_scripts(&session, options, &error);
+    else if (!status)
+        exit_status = shell_run(&session);
+    output_close(&session.output);
+    stachio_close(session.db);
+    return status ? report_error(&error) : exit_status;
+}
+
+static int run_query(int argc, char **argv) {
+    struct options options;
+    int exit_status = options_read(&options, COMMAND_QUERY, argc, argv);
+    if (exit_status == 0) {
+        if (options.help)
+            exit_status = print_text(help);
+        else if (options.version)
+            exit_status = print_text("stachio " STACHIO_VERSION "\n");
+        else
+            exit_status = run_session(&options);
+    }
+    options_release(&options);
+    return exit_status;
+}
+
+static int run_command(int argc, char **argv) {
+    static const char *const planned[] = {"rewrite", "bench", "topology", "report"};
+    signal(SIGPIPE, SIG_IGN);
+    const char *command = argc > 1 ? argv[1] : "";
+    for (size_t i = 0; i < sizeof planned / sizeof *planned; i++)
+        if (!strcmp(command, planned[i]))
+            return report_usage("the command %s is not in this build", command);
+    if (!strcmp(command, "tpch"))
+        return tpch_main(argc - 1, argv + 1, help);
+    return run_query(argc, argv);
+}
+
+int main(int argc, char **argv) {
+    return processor_is_too_old() ? 2 : run_command(argc, argv);
+}

@@ -1,0 +1,71 @@
+#include "message.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum stachio_status set_error(struct stachio_error *error, enum stachio_status status, const char *format,
+                              ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(error->text, sizeof error->text, format, arguments);
+    va_end(arguments);
+    error->status = status;
+    return status;
+}
+
+int report_error(const struct stachio_error *error) {
+    if (!error->text[0])
+        return EXIT_CLOSED_PIPE;
+    fprintf(stderr, "stachio: error: %s\n", error->text);
+    return stachio_status_exit(error->status);
+}
+
+int report_usage(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    fputs("stachio: ", stderr);
+    vfprintf(stderr, format, arguments);
+    fputs("\nTry 'stachio --help'.\n", stderr);
+    va_end(arguments);
+    return stachio_status_exit(STACHIO_USAGE);
+}
+
+void report_note(const char *format, ...) {
+    char text[2048];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    for (char *at = text; (at = strchr(at, '\n'));)
+        *at = ' ';
+    fprintf(stderr, "stachio: %s\n", text);
+}
+
+const char *size_text(double bytes, char buffer[SIZE_TEXT_BYTES]) {
+    static const char *const units[] = {"B", "kB", "MB", "GB", "TB", "PB"};
+    size_t unit = 0;
+    for (; bytes >= 999.5 && unit + 1 < sizeof units / sizeof *units; unit++)
+        bytes /= 1000;
+    snprintf(buffer, SIZE_TEXT_BYTES, unit && bytes < 99.95 ? "%.1f %s" : "%.0f %s", bytes, units[unit]);
+    return buffer;
+}
+
+const char *count_text(int64_t count, char buffer[SIZE_TEXT_BYTES]) {
+    char digits[24];
+    int n = snprintf(digits, sizeof digits, "%lld", (long long)count), out = 0;
+    for (int i = 0; i < n; i++) {
+        buffer[out++] = digits[i];
+        if ((n - 1 - i) % 3 == 0 && i != n - 1 && digits[i] != '-')
+            buffer[out++] = ',';
+    }
+    buffer[out] = 0;
+    return buffer;
+}
+
+double seconds_now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}

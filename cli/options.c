@@ -1,0 +1,327 @@
+#include "options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "message.h"
+
+enum option_code {
+    OPTION_DIRECTORY = 'd',
+    OPTION_TABLE = 't',
+    OPTION_COMMAND = 'c',
+    OPTION_FILE = 'f',
+    OPTION_OUTPUT = 'o',
+    OPTION_HELP = 'h',
+    OPTION_LONG = 256, /* the others */
+    OPTION_DEVICE,
+    OPTION_THREADS,
+    OPTION_MEMORY_LIMIT,
+    OPTION_DEVICE_MEMORY_LIMIT,
+    OPTION_FORMAT,
+    OPTION_FALLBACK,
+    OPTION_PROGRESS,
+    OPTION_EXPLAIN,
+    OPTION_ANALYZE,
+    OPTION_TRACE,
+    OPTION_OVERLAP,
+    OPTION_MAX_ROWS,
+    OPTION_VERSION,
+    OPTION_SF,
+    OPTION_QUERIES,
+    OPTION_REPEAT,
+    OPTION_COMPARE,
+};
+
+/* Which commands take an option, as bits. */
+enum { QUERY = 1 << COMMAND_QUERY, RUN = 1 << COMMAND_TPCH_RUN, GENERATE = 1 << COMMAND_TPCH_GENERATE };
+
+static const struct known_option {
+    struct option option;
+    int commands;
+} known_options[] = {
+    {{"dir", required_argument, NULL, OPTION_DIRECTORY}, QUERY | RUN},
+    {{"table", required_argument, NULL, OPTION_TABLE}, QUERY | RUN},
+    {{"command", required_argument, NULL, OPTION_COMMAND}, QUERY},
+    {{"file", required_argument, NULL, OPTION_FILE}, QUERY},
+    {{"output", required_argument, NULL, OPTION_OUTPUT}, QUERY | RUN | GENERATE},
+    {{"help", no_argument, NULL, OPTION_HELP}, QUERY | RUN | GENERATE},
+    {{"device", required_argument, NULL, OPTION_DEVICE}, QUERY | RUN},
+    {{"threads", required_argument, NULL, OPTION_THREADS}, QUERY | RUN},
+    {{"memory-limit", required_argument, NULL, OPTION_MEMORY_LIMIT}, QUERY | RUN},
+    {{"device-memory-limit", required_argument, NULL, OPTION_DEVICE_MEMORY_LIMIT}, QUERY | RUN},
+    {{"format", required_argument, NULL, OPTION_FORMAT}, QUERY | RUN},
+    {{"fallback", required_argument, NULL, OPTION_FALLBACK}, QUERY | RUN},
+    {{"progress", required_argument, NULL, OPTION_PROGRESS}, QUERY | RUN},
+    {{"explain", no_argument, NULL, OPTION_EXPLAIN}, QUERY},
+    {{"analyze", no_argument, NULL, OPTION_ANALYZE}, QUERY},
+    {{"trace", required_argument, NULL, OPTION_TRACE}, QUERY},
+    {{"overlap", required_argument, NULL, OPTION_OVERLAP}, QUERY},
+    {{"max-rows", required_argument, NULL, OPTION_MAX_ROWS}, QUERY},
+    {{"version", no_argument, NULL, OPTION_VERSION}, QUERY},
+    {{"sf", required_argument, NULL, OPTION_SF}, GENERATE},
+    {{"queries", required_argument, NULL, OPTION_QUERIES}, RUN},
+    {{"repeat", required_argument, NULL, OPTION_REPEAT}, RUN},
+    {{"compare", required_argument, NULL, OPTION_COMPARE}, RUN},
+};
+enum { N_OPTIONS = sizeof known_options / sizeof *known_options };
+
+/* Position of `text` among `names`, which end with NULL; -1 and a message when it is none of them. */
+static int find_name(const char *option, const char *text, const char *const *names) {
+    struct text known = {0};
+    for (int i = 0; names[i]; i++) {
+        if (!strcmp(names[i], text)) {
+            text_release(&known);
+            return i;
+        }
+        text_format(&known, "%s%s", i ? ", " : "", names[i]);
+    }
+    report_usage("%s: '%s' is none of %s", option, text, text_string(&known));
+    text_release(&known);
+    return -1;
+}
+
+static int read_count(const char *option, const char *text, long least, long most, long *out) {
+    char *end;
+    errno = 0;
+    long value = strtol(text, &end, 10);
+    if (errno || end == text || *end || value < least || value > most)
+        return report_usage("%s: '%s' is not a number from %ld to %ld", option, text, least, most);
+    *out = value;
+    return 0;
+}
+
+/* "512MB", "4GiB", "80%" (of the machine's memory), or bytes. */
+static int read_size(const char *option, const char *text, uint64_t *out_bytes) {
+    static const struct {
+        const char *suffix;
+        double bytes;
+    } units[] = {{"", 1},      {"B", 1},      {"KB", 1e3},      {"MB", 1e6},     {"GB", 1e9},
+                 {"TB", 1e12}, {"KiB", 1024}, {"MiB", 1048576}, {"GiB", 0x1p30}, {"TiB", 0x1p40}};
+    char *end;
+    double value = strtod(text, &end);
+    while (end > text && *end == ' ')
+        end++;
+    double unit = 0;
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (!strcasecmp(end, units[i].suffix))
+            unit = units[i].bytes;
+    if (!strcmp(end, "%"))
+        unit = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) / 100;
+    if (end == text || unit <= 0 || !(value * unit >= 1 && value * unit <= 0x1p62))
+        return report_usage("%s: '%s' is not a size such as 512MB, 4GiB or 80%%", option, text);
+    *out_bytes = (uint64_t)(value * unit);
+    return 0;
+}
+
+static int read_table(struct options *options, char *text) {
+    char *equals = strchr(text, '=');
+    if (!equals || equals == text || !equals[1])
+        return report_usage("-t: '%s' is not NAME=GLOB", text);
+    char *name = strndup(text, (size_t)(equals - text));
+    if (!name)
+        return report_usage("-t: no memory");
+    options->tables[options->n_tables++] = (struct table_option){name, equals + 1};
+    return 0;
+}
+
+static int read_format(struct options *options, const char *text) {
+    static const char *const names[] = {"table", "csv", "json", "arrow", "parquet", NULL};
+    int at = find_name("--format", text, names);
+    if (at < 0)
+        return 2;
+    if (at > FORMAT_JSON)
+        return report_usage("--format: %s can't be written yet; use table, csv or json", text);
+    options->format = (enum format)at;
+    options->has_format = true;
+    return 0;
+}
+
+static int read_fallback(struct options *options, const char *text) {
+    static const char *const names[] = {"allow", "forbid", NULL};
+    int at = find_name("--fallback", text, names);
+    options->db.engine = at == 1 ? STACHIO_ENGINE_STACHIO : STACHIO_ENGINE_AUTO;
+    return at < 0 ? 2 : 0;
+}
+
+static int read_device(struct options *options, const char *text) {
+    static const char *const names[] = {"auto", "cpu", "cuda", NULL};
+    int at = find_name("--device", text, names);
+    options->db.device = (enum stachio_device)at;
+    return at < 0 ? 2 : 0;
+}
+
+static int read_progress(struct options *options, const char *text) {
+    static const char *const names[] = {"auto", "always", "never", NULL};
+    int at = find_name("--progress", text, names);
+    options->progress = (enum progress_mode)at;
+    return at < 0 ? 2 : 0;
+}
+
+static int read_overlap(const char *text) {
+    static const char *const names[] = {"blocking", "io", "combined", "full", NULL};
+    int at = find_name("--overlap", text, names);
+    if (at == 0 || at == 1)
+        return report_usage("--overlap: %s can't be chosen yet; reading and computing always overlap (full)",
+                            text);
+    return at < 0 ? 2 : 0;
+}
+
+static int read_scale(struct options *options, const char *text) {
+    char *end;
+    double value = strtod(text, &end);
+    if (end == text || *end || !(value > 0 && value <= 100000))
+        return report_usage("--sf: '%s' is not a scale factor such as 1 or 0.1", text);
+    options->scale = text;
+    return 0;
+}
+
+static int read_threads(struct options *options, const char *text) {
+    long threads = 0;
+    int failed = read_count("--threads", text, 1, 1024, &threads);
+    if (!failed)
+        options->db.threads = (int)threads;
+    return failed;
+}
+
+static int read_repeat(struct options *options, const char *text) {
+    long repeat = 0;
+    int failed = read_count("--repeat", text, 1, 1000, &repeat);
+    if (!failed)
+        options->repeat = (int)repeat;
+    return failed;
+}
+
+static int read_max_rows(struct options *options, const char *text) {
+    long rows = 0;
+    int failed = read_count("--max-rows", text, 0, 1000000000, &rows);
+    if (!failed)
+        options->max_rows = rows;
+    return failed;
+}
+
+static int read_compare(struct options *options, const char *text) {
+    static const char *const names[] = {"duckdb", NULL};
+    options->compare = find_name("--compare", text, names) == 0;
+    return options->compare ? 0 : 2;
+}
+
+/* One option with its argument. */
+static int read_option(struct options *options, int code, char *argument) {
+    switch (code) {
+    case OPTION_DIRECTORY:
+        options->tables[options->n_tables++] = (struct table_option){NULL, argument};
+        return 0;
+    case OPTION_TABLE: return read_table(options, argument);
+    case OPTION_COMMAND:
+        options->scripts[options->n_scripts++] = (struct script_option){argument, NULL};
+        return 0;
+    case OPTION_FILE:
+        options->scripts[options->n_scripts++] = (struct script_option){NULL, argument};
+        return 0;
+    case OPTION_OUTPUT: options->output = argument; return 0;
+    case OPTION_HELP: options->help = true; return 0;
+    case OPTION_VERSION: options->version = true; return 0;
+    case OPTION_DEVICE: return read_device(options, argument);
+    case OPTION_THREADS: return read_threads(options, argument);
+    case OPTION_MEMORY_LIMIT: return read_size("--memory-limit", argument, &options->db.memory_limit_bytes);
+    case OPTION_DEVICE_MEMORY_LIMIT:
+        return report_usage("--device-memory-limit: this build has no device backend");
+    case OPTION_FORMAT: return read_format(options, argument);
+    case OPTION_FALLBACK: return read_fallback(options, argument);
+    case OPTION_PROGRESS: return read_progress(options, argument);
+    case OPTION_EXPLAIN: options->explain = true; return 0;
+    case OPTION_ANALYZE: options->analyze = true; return 0;
+    case OPTION_TRACE: return report_usage("--trace: this build can't write traces yet; see --analyze");
+    case OPTION_OVERLAP: return read_overlap(argument);
+    case OPTION_MAX_ROWS: return read_max_rows(options, argument);
+    case OPTION_SF: return read_scale(options, argument);
+    case OPTION_QUERIES: options->queries = argument; return 0;
+    case OPTION_REPEAT: return read_repeat(options, argument);
+    default: return read_compare(options, argument);
+    }
+}
+
+/* What getopt_long wants, for one command; `letters` has room for two an option and two more. */
+static void select_options(enum command command, struct option *out_long, char *letters) {
+    *letters++ = ':';
+    for (int i = 0; i < N_OPTIONS; i++) {
+        const struct known_option *known = &known_options[i];
+        if (!(known->commands & 1 << command))
+            continue;
+        *out_long++ = known->option;
+        if (known->option.val > OPTION_LONG)
+            continue;
+        *letters++ = (char)known->option.val;
+        if (known->option.has_arg)
+            *letters++ = ':';
+    }
+    *letters = 0;
+    *out_long = (struct option){0};
+}
+
+static int read_all(struct options *options, enum command command, int argc, char **argv) {
+    struct option selected[N_OPTIONS + 1];
+    char letters[2 * N_OPTIONS + 2];
+    select_options(command, selected, letters);
+    opterr = 0;
+    optind = 1;
+    for (;;) {
+        int at = optind;
+        int code = getopt_long(argc, argv, letters, selected, NULL);
+        if (code < 0)
+            break;
+        if (code == ':')
+            return report_usage("the option %s needs a value", argv[at]);
+        if (code == '?')
+            return report_usage("unknown option %s", argv[at]);
+        int failed = read_option(options, code, optarg);
+        if (failed)
+            return failed;
+    }
+    if (optind < argc)
+        return report_usage("'%s' is not an option; SQL goes behind -c", argv[optind]);
+    if (options->explain && options->analyze)
+        return report_usage("--explain and --analyze exclude each other");
+    return 0;
+}
+
+int options_read(struct options *options, enum command command, int argc, char **argv) {
+    *options = (struct options){.max_rows = -1, .repeat = 1};
+    stachio_options_init(&options->db);
+    options->tables = calloc((size_t)argc + 1, sizeof *options->tables);
+    options->scripts = calloc((size_t)argc + 1, sizeof *options->scripts);
+    if (!options->tables || !options->scripts)
+        return report_usage("no memory for the options");
+    return read_all(options, command, argc, argv);
+}
+
+void options_release(struct options *options) {
+    for (int i = 0; i < options->n_tables; i++)
+        free(options->tables[i].name);
+    free(options->tables);
+    free(options->scripts);
+    *options = (struct options){0};
+}
+
+enum stachio_status options_open(const struct options *options, struct stachio_db **out_db,
+                                 struct stachio_error *error) {
+    struct stachio_db *db;
+    enum stachio_status status = stachio_open(&options->db, &db, error);
+    if (status)
+        return status;
+    for (int i = 0; !status && i < options->n_tables; i++) {
+        const struct table_option *table = &options->tables[i];
+        status = table->name ? stachio_add_table(db, table->name, table->pattern, error)
+                             : stachio_add_directory(db, table->pattern, error);
+    }
+    if (status)
+        stachio_close(db);
+    else
+        *out_db = db;
+    return status;
+}

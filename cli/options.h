@@ -1,0 +1,54 @@
+/* The command line's options. */
+#ifndef CLI_OPTIONS_H
+#define CLI_OPTIONS_H
+
+#include "answer.h"
+
+/* -d or -t, in the order given. */
+struct table_option {
+    char *name; /* NULL: `pattern` is a directory of tables */
+    const char *pattern;
+};
+
+/* -c or -f, in the order given. */
+struct script_option {
+    const char *text;
+    const char *path;
+};
+
+enum progress_mode { PROGRESS_AUTO, PROGRESS_ALWAYS, PROGRESS_NEVER };
+
+struct options {
+    struct stachio_options db;
+    struct table_option *tables;
+    int n_tables;
+    struct script_option *scripts;
+    int n_scripts;
+    enum format format;
+    bool has_format;
+    const char *output;
+    int64_t max_rows; /* of a table; -1: all, but few on a terminal */
+    enum progress_mode progress;
+    bool explain;
+    bool analyze;
+    bool help;
+    bool version;
+    /* stachio tpch */
+    const char *scale;
+    const char *queries;
+    int repeat;
+    bool compare;
+};
+
+/* Which options a command takes. */
+enum command { COMMAND_QUERY, COMMAND_TPCH_RUN, COMMAND_TPCH_GENERATE };
+
+/* argv[0] is the command's name. 0, or the exit status after telling what is wrong. Texts point into argv. */
+int options_read(struct options *options, enum command command, int argc, char **argv);
+void options_release(struct options *options);
+
+/* Opens the database with its tables. */
+enum stachio_status options_open(const struct options *options, struct stachio_db **out_db,
+                                 struct stachio_error *error);
+
+#endif

@@ -1,0 +1,113 @@
+#include "output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "message.h"
+
+enum { WRITE_BYTES = 1 << 17 };
+
+static enum stachio_status failed(const struct output *output, struct stachio_error *error) {
+    return set_error(error, STACHIO_OUTPUT, "%s: %s", output->name, strerror(errno));
+}
+
+static mode_t default_mode(void) {
+    mode_t mask = umask(0);
+    umask(mask);
+    return 0666 & ~mask;
+}
+
+/* A file beside the final one, which takes that one's permissions when there is one. */
+static enum stachio_status open_temporary(struct output *output, const char *path,
+                                          const struct stat *existing, struct stachio_error *error) {
+    output->final = existing ? realpath(path, NULL) : strdup(path);
+    if (!output->final)
+        return failed(output, error);
+    struct text name = {0};
+    text_format(&name, "%s.XXXXXX", output->final);
+    output->temporary = strdup(text_string(&name));
+    text_release(&name);
+    if (!output->temporary)
+        return failed(output, error);
+    output->fd = mkostemp(output->temporary, O_CLOEXEC);
+    if (output->fd < 0) {
+        free(output->temporary);
+        output->temporary = NULL;
+        return failed(output, error);
+    }
+    output->owns_fd = true;
+    if (fchmod(output->fd, existing ? existing->st_mode & 0777 : default_mode()))
+        return failed(output, error);
+    return STACHIO_OK;
+}
+
+enum stachio_status output_open(struct output *output, const char *path, struct stachio_error *error) {
+    *output = (struct output){.fd = STDOUT_FILENO, .name = path ? path : "standard output"};
+    if (!path || !strcmp(path, "/dev/stdout"))
+        return STACHIO_OK;
+    struct stat existing;
+    bool exists = stat(path, &existing) == 0;
+    if (!exists && errno != ENOENT)
+        return failed(output, error);
+    bool is_device = !strncmp(path, "/dev/", 5); /* /dev/fd/3 may lead to a file */
+    if (!is_device && (!exists || S_ISREG(existing.st_mode)))
+        return open_temporary(output, path, exists ? &existing : NULL, error);
+    output->fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+    if (output->fd < 0)
+        return failed(output, error);
+    output->owns_fd = true;
+    return STACHIO_OK;
+}
+
+enum stachio_status output_flush(struct output *output, struct stachio_error *error) {
+    struct text *text = &output->text;
+    if (text->failed)
+        return set_error(error, STACHIO_OUT_OF_MEMORY, "no memory for the answer's text");
+    for (size_t done = 0; done < text->used_bytes && !output->is_closed;) {
+        ssize_t written = write(output->fd, text->bytes + done, text->used_bytes - done);
+        if (written >= 0)
+            done += (size_t)written;
+        else if (errno == EPIPE)
+            output->is_closed = true;
+        else if (errno != EINTR)
+            return failed(output, error);
+    }
+    text_clear(text);
+    return output->is_closed ? set_error(error, STACHIO_OUTPUT, "%s", "") : STACHIO_OK;
+}
+
+enum stachio_status output_write(struct output *output, struct stachio_error *error) {
+    if (output->text.used_bytes < WRITE_BYTES && !output->text.failed)
+        return STACHIO_OK;
+    return output_flush(output, error);
+}
+
+enum stachio_status output_commit(struct output *output, struct stachio_error *error) {
+    enum stachio_status status = output_flush(output, error);
+    if (status || !output->owns_fd)
+        return status;
+    output->owns_fd = false;
+    if (close(output->fd))
+        return failed(output, error);
+    if (output->temporary && rename(output->temporary, output->final))
+        return failed(output, error);
+    free(output->temporary);
+    output->temporary = NULL;
+    return STACHIO_OK;
+}
+
+void output_close(struct output *output) {
+    if (output->owns_fd)
+        close(output->fd);
+    if (output->temporary)
+        unlink(output->temporary);
+    free(output->temporary);
+    free(output->final);
+    text_release(&output->text);
+    *output = (struct output){0};
+}

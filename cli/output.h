@@ -1,0 +1,31 @@
+/* Where answers go: standard output, or a file that appears only when it is complete. */
+#ifndef CLI_OUTPUT_H
+#define CLI_OUTPUT_H
+
+#include <stachio.h>
+
+#include "text.h"
+
+struct output {
+    int fd;
+    const char *name; /* for messages */
+    char *final;      /* where the temporary file goes; NULL: written directly */
+    char *temporary;  /* NULL: none */
+    struct text text; /* not written yet */
+    bool is_closed;   /* the reader has gone: nothing more is written */
+    bool owns_fd;
+};
+
+/* `path` NULL: standard output. A path that is there and no regular file (a device, a pipe) is written
+ * directly. */
+enum stachio_status output_open(struct output *output, const char *path, struct stachio_error *error);
+/* Writes what `text` holds, when that is enough for one write. */
+enum stachio_status output_write(struct output *output, struct stachio_error *error);
+/* Writes all of it. When the reader has gone: STACHIO_OUTPUT with an empty text. */
+enum stachio_status output_flush(struct output *output, struct stachio_error *error);
+/* Puts the file into its place. */
+enum stachio_status output_commit(struct output *output, struct stachio_error *error);
+/* Releases everything; a file that was not committed is gone. */
+void output_close(struct output *output);
+
+#endif

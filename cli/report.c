@@ -1,0 +1,64 @@
+#include <string.h>
+
+#include "message.h"
+#include "session.h"
+
+static void add_scans(struct text *out, const struct stachio_report *report) {
+    const struct stachio_progress *progress = &report->progress;
+    char rows[SIZE_TEXT_BYTES], pruned[SIZE_TEXT_BYTES], bytes[SIZE_TEXT_BYTES], rate[SIZE_TEXT_BYTES];
+    if (report->engine != STACHIO_ENGINE_STACHIO || !progress->total_rows)
+        return;
+    double seconds = report->execute_seconds > 0 ? report->execute_seconds : 1e-9;
+    text_format(out, "Scanned        %s rows, of which %s were pruned unread\n",
+                count_text(progress->total_rows, rows), count_text(progress->pruned_rows, pruned));
+    text_format(out, "Read           %s, %s/s\n", size_text((double)progress->read_bytes, bytes),
+                size_text((double)progress->read_bytes / seconds, rate));
+}
+
+static int name_width(const struct stachio_report *report) {
+    int64_t width = (int64_t)strlen("operator");
+    for (int i = 0; i < report->n_operators; i++) {
+        const char *name = report->operators[i].name;
+        int64_t own = text_width(name, strlen(name));
+        width = own > width ? own : width;
+    }
+    return (int)width;
+}
+
+static void add_operator(struct text *out, const struct stachio_operator *op, int width,
+                         double total_seconds) {
+    char rows[SIZE_TEXT_BYTES], batches[SIZE_TEXT_BYTES];
+    text_format(out, "%8d  %s", op->pipeline, op->name);
+    text_repeat(out, " ", width - text_width(op->name, strlen(op->name)));
+    text_format(out, "  %15s  %11s  %9.4f  %4.0f %%\n", count_text(op->rows, rows),
+                count_text(op->batches, batches), op->seconds,
+                total_seconds > 0 ? 100 * op->seconds / total_seconds : 0.0);
+}
+
+static void add_operators(struct text *out, const struct stachio_report *report) {
+    if (!report->n_operators)
+        return;
+    int width = name_width(report);
+    double total = 0;
+    for (int i = 0; i < report->n_operators; i++)
+        total += report->operators[i].seconds;
+    text_format(out, "\npipeline  %-*s  %15s  %11s  %9s  %6s\n", width, "operator", "rows", "batches",
+                "seconds", "share");
+    for (int i = 0; i < report->n_operators; i++)
+        add_operator(out, &report->operators[i], width, total);
+}
+
+void print_report(struct text *out, const struct stachio_report *report) {
+    bool is_ours = report->engine == STACHIO_ENGINE_STACHIO;
+    char peak[SIZE_TEXT_BYTES];
+    text_format(out, "Answered by    %s, threads: %d\n", is_ours ? "stachio" : "duckdb", report->threads);
+    if (report->fallback_reason)
+        text_format(out, "Since          %s\n", report->fallback_reason);
+    text_format(out, "Time           %.4f s: planning %.4f s, running %.4f s\n",
+                report->plan_seconds + report->execute_seconds, report->plan_seconds,
+                report->execute_seconds);
+    if (is_ours)
+        text_format(out, "Peak memory    %s\n", size_text((double)report->peak_memory_bytes, peak));
+    add_scans(out, report);
+    add_operators(out, report);
+}

@@ -1,0 +1,12 @@
+/* Files of SQL. */
+#ifndef CLI_SCRIPT_H
+#define CLI_SCRIPT_H
+
+#include <stachio.h>
+
+#include "text.h"
+
+/* Appends all of a file; "-" is standard input. */
+enum stachio_status script_read(const char *path, struct text *out, struct stachio_error *error);
+
+#endif

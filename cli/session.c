@@ -1,0 +1,134 @@
+#include "session.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "interrupt.h"
+#include "message.h"
+#include "progress.h"
+#include "statement.h"
+
+enum action { ACTION_ANSWER, ACTION_EXPLAIN, ACTION_ANALYZE };
+
+/* DuckDB's statements without an answer (SET, CREATE VIEW) give an empty column of one of these names. */
+static enum stachio_status has_answer(struct answer *answer, const char *sql, bool *out_has,
+                                      struct stachio_error *error) {
+    bool is_select =
+        statement_after(sql, "SELECT") || statement_after(sql, "WITH") || statement_after(sql, "FROM");
+    const char *name = answer->n_columns == 1 ? answer->columns[0].name : "";
+    *out_has = is_select || (strcmp(name, "Success") != 0 && strcmp(name, "Count") != 0);
+    if (*out_has)
+        return STACHIO_OK;
+    bool is_empty;
+    enum stachio_status status = answer_is_empty(answer, &is_empty, error);
+    *out_has = !is_empty;
+    return status;
+}
+
+static enum stachio_status print_answer(struct session *session, const char *sql, struct stachio_query *query,
+                                        struct stachio_error *error) {
+    struct answer answer;
+    bool has = false;
+    enum stachio_status status = answer_open(&answer, query, error);
+    if (!status)
+        status = has_answer(&answer, sql, &has, error);
+    if (status || !has) {
+        answer_close(&answer);
+        return status;
+    }
+    switch (session->format) {
+    case FORMAT_TABLE: status = print_table(&answer, &session->output, session->max_rows, error); break;
+    case FORMAT_CSV: status = print_csv(&answer, &session->output, error); break;
+    case FORMAT_JSON: status = print_json(&answer, &session->output, error); break;
+    }
+    answer_close(&answer);
+    return status;
+}
+
+static enum stachio_status execute(struct session *session, struct stachio_query *query,
+                                   struct stachio_error *error) {
+    struct progress progress;
+    progress_start(&progress, query, session->progress);
+    enum stachio_status status = stachio_query_execute(query, error);
+    progress_stop(&progress);
+    struct stachio_report report;
+    stachio_query_report(query, &report);
+    if (!status && report.fallback_reason)
+        report_note("DuckDB answers: %s", report.fallback_reason);
+    return status;
+}
+
+static enum stachio_status explain(struct session *session, struct stachio_query *query,
+                                   struct stachio_error *error) {
+    const char *text;
+    enum stachio_status status = stachio_query_explain(query, &text, error);
+    if (!status)
+        text_add(&session->output.text, text);
+    return status;
+}
+
+static enum stachio_status act(struct session *session, enum action action, const char *sql,
+                               struct stachio_query *query, struct stachio_error *error) {
+    if (action == ACTION_EXPLAIN)
+        return explain(session, query, error);
+    enum stachio_status status = execute(session, query, error);
+    if (status || action == ACTION_ANSWER)
+        return status ? status : print_answer(session, sql, query, error);
+    struct stachio_report report;
+    stachio_query_report(query, &report);
+    print_report(&session->output.text, &report);
+    return STACHIO_OK;
+}
+
+enum stachio_status session_run(struct session *session, const char *sql, struct stachio_error *error) {
+    double started = seconds_now();
+    enum action action = session->explain   ? ACTION_EXPLAIN
+                         : session->analyze ? ACTION_ANALYZE
+                                            : ACTION_ANSWER;
+    const char *rest = statement_after(sql, "EXPLAIN");
+    if (rest && *rest != '(') {
+        const char *behind = statement_after(rest, "ANALYZE");
+        action = behind ? ACTION_ANALYZE : ACTION_EXPLAIN;
+        sql = behind ? behind : rest;
+    }
+    struct stachio_query *query;
+    enum stachio_status status = stachio_query_create(session->db, sql, &query, error);
+    if (status)
+        return status;
+    interrupt_set_query(query);
+    status = interrupt_seen() ? set_error(error, STACHIO_CANCELLED, "cancelled")
+                              : act(session, action, sql, query, error);
+    interrupt_set_query(NULL);
+    stachio_query_destroy(query);
+    if (!status)
+        status = output_flush(&session->output, error);
+    text_clear(&session->output.text);
+    if (session->timer)
+        fprintf(stderr, "%.3f s\n", seconds_now() - started);
+    return status;
+}
+
+static enum stachio_status run_statements(struct session *session, char *const *statements, int n,
+                                          struct stachio_error *error) {
+    enum stachio_status status = STACHIO_OK;
+    for (int i = 0; !status && i < n; i++)
+        status = session_run(session, statements[i], error);
+    return status;
+}
+
+enum stachio_status session_run_script(struct session *session, const char *script,
+                                       struct stachio_error *error) {
+    const char *const *borrowed;
+    int n;
+    enum stachio_status status = stachio_split(session->db, script, &borrowed, &n, error);
+    if (status)
+        return status;
+    char **statements = statements_copy(borrowed, n);
+    if (!statements)
+        return set_error(error, STACHIO_OUT_OF_MEMORY, "no memory for the script");
+    status = run_statements(session, statements, n, error);
+    statements_free(statements, n);
+    return status;
+}

@@ -1,0 +1,27 @@
+/* Runs statements and prints their answers. */
+#ifndef CLI_SESSION_H
+#define CLI_SESSION_H
+
+#include "options.h"
+
+struct session {
+    struct stachio_db *db;
+    struct output output;
+    enum format format;
+    int64_t max_rows;
+    enum progress_mode progress;
+    bool explain;
+    bool analyze;
+    bool timer; /* tell each statement's time */
+};
+
+/* One statement: its answer goes to the output, which is flushed. */
+enum stachio_status session_run(struct session *session, const char *sql, struct stachio_error *error);
+/* A script's statements, up to the first that fails. */
+enum stachio_status session_run_script(struct session *session, const char *script,
+                                       struct stachio_error *error);
+
+/* The profile of an executed query as text. */
+void print_report(struct text *out, const struct stachio_report *report);
+
+#endif

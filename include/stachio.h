@@ -1,0 +1,244 @@
+/* stachio: SQL over Parquet files. The one public header; C11 and C++.
+ *
+ *     struct stachio_error error = {0};
+ *     struct stachio_db *db;
+ *     struct stachio_query *query;
+ *     struct ArrowArrayStream answer;
+ *     if (stachio_open(NULL, &db, &error) || stachio_add_directory(db, "data", &error) ||
+ *         stachio_query_create(db, "select count(*) from lineitem", &query, &error) ||
+ *         stachio_query_execute(query, &error) || stachio_query_stream(query, &answer, &error))
+ *         fprintf(stderr, "%s\n", error.text);
+ *
+ * Rules
+ * - A function that can fail returns a status and fills `error` (the caller's; NULL allowed): what failed,
+ * where, and with which value. `out_` results are set on success only.
+ * - Arguments are borrowed for the call, unless a comment says otherwise. Texts are UTF-8, zero-terminated.
+ * - One thread at a time uses a query. Several threads may use one database: queries of one database run one
+ * after another. stachio_query_cancel and stachio_query_progress may be called from any thread at any time.
+ * - The library prints nothing, sets no signal handler, and ends no process. */
+#ifndef STACHIO_H
+#define STACHIO_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Arrow C data and stream interface, as its specification prints it ---- */
+
+#ifndef ARROW_C_DATA_INTERFACE
+#define ARROW_C_DATA_INTERFACE
+
+#define ARROW_FLAG_DICTIONARY_ORDERED 1
+#define ARROW_FLAG_NULLABLE           2
+#define ARROW_FLAG_MAP_KEYS_SORTED    4
+
+struct ArrowSchema {
+    const char *format;
+    const char *name;
+    const char *metadata;
+    int64_t flags;
+    int64_t n_children;
+    struct ArrowSchema **children;
+    struct ArrowSchema *dictionary;
+    void (*release)(struct ArrowSchema *);
+    void *private_data;
+};
+
+struct ArrowArray {
+    int64_t length;
+    int64_t null_count;
+    int64_t offset;
+    int64_t n_buffers;
+    int64_t n_children;
+    const void **buffers;
+    struct ArrowArray **children;
+    struct ArrowArray *dictionary;
+    void (*release)(struct ArrowArray *);
+    void *private_data;
+};
+#endif
+
+#ifndef ARROW_C_STREAM_INTERFACE
+#define ARROW_C_STREAM_INTERFACE
+
+struct ArrowArrayStream {
+    int (*get_schema)(struct ArrowArrayStream *, struct ArrowSchema *out);
+    int (*get_next)(struct ArrowArrayStream *, struct ArrowArray *out);
+    const char *(*get_last_error)(struct ArrowArrayStream *);
+    void (*release)(struct ArrowArrayStream *);
+    void *private_data;
+};
+#endif
+
+/* ---- statuses and errors ---- */
+
+/* X(name, value, exit status of the program, phrase) */
+#define STACHIO_STATUS_LIST(X)                                \
+    X(OK, 0, 0, "done")                                       \
+    X(QUERY, 1, 1, "the query is wrong")                      \
+    X(USAGE, 2, 2, "usage")                                   \
+    X(FILE, 3, 3, "a file is missing, corrupt or unreadable") \
+    X(OUT_OF_MEMORY, 4, 4, "out of memory")                   \
+    X(RANK_LOST, 5, 5, "a rank was lost")                     \
+    X(CANCELLED, 6, 130, "cancelled")                         \
+    X(UNSUPPORTED, 7, 1, "not supported by the engine")       \
+    X(OUTPUT, 8, 3, "the output could not be written")        \
+    X(INTERNAL, 9, 70, "internal error")
+
+enum stachio_status {
+#define STACHIO_STATUS_ENUM(name, value, exit_status, phrase) STACHIO_##name = value,
+    STACHIO_STATUS_LIST(STACHIO_STATUS_ENUM)
+#undef STACHIO_STATUS_ENUM
+};
+
+/* Zeroed: no error. */
+struct stachio_error {
+    enum stachio_status status;
+    char text[2048];
+};
+
+/* The exit status that a program should end with. */
+int stachio_status_exit(enum stachio_status status);
+/* A few words; never NULL. */
+const char *stachio_status_phrase(enum stachio_status status);
+/* "0.1.0" */
+const char *stachio_version(void);
+
+/* ---- the database: tables and the means to answer ---- */
+
+struct stachio_db;
+struct stachio_query;
+
+enum stachio_device {
+    STACHIO_DEVICE_AUTO, /* the best there is */
+    STACHIO_DEVICE_CPU,
+    STACHIO_DEVICE_CUDA
+};
+
+/* Who answers. */
+enum stachio_engine {
+    STACHIO_ENGINE_AUTO,    /* stachio; DuckDB answers the whole query when stachio can't run it */
+    STACHIO_ENGINE_STACHIO, /* stachio only: what it can't run is STACHIO_UNSUPPORTED */
+    STACHIO_ENGINE_DUCKDB   /* DuckDB only: to compare with */
+};
+
+struct stachio_options {
+    size_t
+        size_bytes; /* sizeof(struct stachio_options) of the caller's header: set by stachio_options_init */
+    int threads;    /* workers; 0: the processors this process may use */
+    uint64_t memory_limit_bytes; /* for columns, tables and queues; 0: 80 % of the machine's (or control
+                                    group's) */
+    enum stachio_device device;
+    enum stachio_engine engine;
+};
+
+/* Fills in the defaults. */
+void stachio_options_init(struct stachio_options *options);
+
+/* `options` may be NULL. STACHIO_USAGE: an option's value is out of range, or this build lacks the device.
+ * Threads start with the first query that needs them. */
+enum stachio_status stachio_open(const struct stachio_options *options, struct stachio_db **out_db,
+                                 struct stachio_error *error);
+/* NULL allowed. Queries and answers of the database stay valid until they are released. */
+void stachio_close(struct stachio_db *db);
+
+/* Who answers queries created from now on. */
+void stachio_set_engine(struct stachio_db *db, enum stachio_engine engine);
+
+/* Every PATH/NAME.parquet is a table NAME, and so are the .parquet files of PATH/NAME together, in the order
+ * of their names (the latter wins where both are there). STACHIO_FILE: unreadable, or without Parquet files.
+ */
+enum stachio_status stachio_add_directory(struct stachio_db *db, const char *path,
+                                          struct stachio_error *error);
+/* `pattern`: a file, a directory (all its *.parquet) or a glob; files in the order of their names. A table of
+ * that name is replaced. STACHIO_FILE: nothing matches, or a file can't be read. */
+enum stachio_status stachio_add_table(struct stachio_db *db, const char *name, const char *pattern,
+                                      struct stachio_error *error);
+/* Number of tables; their names in *out_names, borrowed until the next call with this database. */
+int stachio_tables(struct stachio_db *db, const char *const **out_names);
+
+struct stachio_column {
+    const char *name;
+    const char *type; /* "DECIMAL(15,2)" */
+};
+/* Columns of a table in *out_columns, borrowed until the next describe of this database. */
+enum stachio_status stachio_describe(struct stachio_db *db, const char *table,
+                                     const struct stachio_column **out_columns, int *out_n_columns,
+                                     struct stachio_error *error);
+/* Splits a script at the ends of its statements; texts in *out_statements, borrowed until the next split of
+ * this database. STACHIO_QUERY: a syntax error, with its position. */
+enum stachio_status stachio_split(struct stachio_db *db, const char *script,
+                                  const char *const **out_statements, int *out_n_statements,
+                                  struct stachio_error *error);
+
+/* ---- queries ---- */
+
+/* Copies the text (one SQL statement) and does nothing else. */
+enum stachio_status stachio_query_create(struct stachio_db *db, const char *sql,
+                                         struct stachio_query **out_query, struct stachio_error *error);
+/* NULL allowed. Streams taken from it stay valid. */
+void stachio_query_destroy(struct stachio_query *query);
+
+/* Plans the query, unless that is done: the logical plan and the pipelines as text, or DuckDB's plan with the
+ * reason in front when DuckDB will answer. Borrowed from the query. */
+enum stachio_status stachio_query_explain(struct stachio_query *query, const char **out_text,
+                                          struct stachio_error *error);
+
+/* Plans the query, unless that is done, and runs it to the end; once per query. The answer is kept for
+ * stachio_query_stream. STACHIO_QUERY: the query is wrong (syntax errors tell the position) or failed on a
+ * value; STACHIO_UNSUPPORTED: only DuckDB could answer, and the engine is STACHIO_ENGINE_STACHIO;
+ * STACHIO_FILE, STACHIO_OUT_OF_MEMORY, STACHIO_CANCELLED. */
+enum stachio_status stachio_query_execute(struct stachio_query *query, struct stachio_error *error);
+
+/* The answer's rows in order as arrays of struct type; the caller releases the stream, and may do so after
+ * query and database are gone. Once per query, after execute. HUGEINT comes as decimal128(38, 0), as DuckDB
+ * has it; UHUGEINT too, with the field's metadata "stachio:type" = "UHUGEINT" and the bits of an unsigned
+ * number. */
+enum stachio_status stachio_query_stream(struct stachio_query *query, struct ArrowArrayStream *out_stream,
+                                         struct stachio_error *error);
+
+/* Ends the query soon, or before it starts: its functions then return STACHIO_CANCELLED. Async-signal-safe.
+ */
+void stachio_query_cancel(struct stachio_query *query);
+
+struct stachio_progress {
+    int64_t total_rows;  /* of all scans; 0 while unknown or when DuckDB answers */
+    int64_t done_rows;   /* read or pruned */
+    int64_t pruned_rows; /* never read, thanks to statistics */
+    int64_t read_bytes;
+    double seconds; /* since execute began; 0 before */
+};
+void stachio_query_progress(struct stachio_query *query, struct stachio_progress *out_progress);
+
+/* What one operator did. */
+struct stachio_operator {
+    int pipeline;     /* operators of a pipeline follow each other from source to sink */
+    const char *name; /* "SCAN lineitem" */
+    int64_t rows;     /* that it gave */
+    int64_t batches;
+    double seconds; /* summed over workers, without the operators after it */
+};
+
+struct stachio_report {
+    enum stachio_engine engine; /* who answered: STACHIO_ENGINE_STACHIO or STACHIO_ENGINE_DUCKDB */
+    const char
+        *fallback_reason; /* why DuckDB answered under STACHIO_ENGINE_AUTO ("operator WINDOW"), else NULL */
+    int threads;
+    double plan_seconds;
+    double execute_seconds;
+    int64_t peak_memory_bytes; /* of the database's pool since it was opened */
+    struct stachio_progress progress;
+    const struct stachio_operator *operators; /* none when DuckDB answered */
+    int n_operators;
+};
+/* After execute. What *out_report points to belongs to the query. */
+void stachio_query_report(struct stachio_query *query, struct stachio_report *out_report);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

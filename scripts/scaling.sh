@@ -1,0 +1,37 @@
+#!/bin/bash
+# TPC-H against DuckDB at several scale factors and numbers of threads, on a machine with many cores. Runs the program in
+# the folder named by STACHIO_DIR (default build/release; libraries and tpchgen-cli may lie beside it, packed with xz).
+# Usage: scripts/scaling.sh OUT "SF..." "THREADS..."; full logs go to OUT, a short table comes last.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+out=${1:?a folder for the logs}
+scale_factors=${2:-"1 10"}
+threads=${3:-"1 $(nproc)"}
+dir=$(realpath "${STACHIO_DIR:-build/release}")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir -p "$out"
+for packed in "$dir"/*.xz; do
+    [ -e "$packed" ] || continue
+    xz -dc "$packed" >"$work/$(basename "$packed" .xz)"
+    chmod +x "$work/$(basename "$packed" .xz)"
+done
+export LD_LIBRARY_PATH="$work:$dir" PATH="$work:$dir:$PATH"
+for sf in $scale_factors; do
+    data=$work/tpch-sf$sf
+    "$dir/stachio" tpch generate --sf "$sf" -o "$data" >"$out/generate-$sf.log" 2>&1
+    cat "$data"/*.parquet >/dev/null
+    for n in $threads; do
+        "$dir/stachio" tpch run -d "$data" --threads "$n" --repeat 3 --compare duckdb \
+            >"$out/sf$sf-threads$n.txt" 2>&1 || echo "not all equal: SF$sf, $n threads"
+    done
+    for query in 1 9 13 18 21; do
+        "$dir/stachio" -d "$data" --threads "$(nproc)" --analyze -f "$(printf cli/tpch/q%02d.sql $query)" \
+            >"$out/sf$sf-analyze-q$query.txt" 2>&1 || true
+    done
+    rm -rf "$data"
+done
+for log in "$out"/sf*-threads*.txt; do
+    echo "== $(basename "$log" .txt): $(tail -1 "$log"); unequal or failed: $(awk '$1 ~ /^[0-9]+$/ && $NF != "yes"' "$log" | wc -l)"
+    awk 'NF == 6 && $1 ~ /^[0-9]+$/ { s += $3; d += $4 } END { printf "   sum %.2f s, DuckDB %.2f s\n", s, d }' "$log"
+done

@@ -1,0 +1,203 @@
+#include "api/db.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/files.h"
+#include "api/system.h"
+
+enum { MAX_THREADS = 4096 };
+
+void stachio_options_init(struct stachio_options *options) {
+    *options = (struct stachio_options){.size_bytes = sizeof *options};
+}
+
+/* The caller's options as far as its header knew them, then defaults. */
+static enum stachio_status read_options(const struct stachio_options *given,
+                                        struct stachio_options *out_options, struct stachio_error *error) {
+    stachio_options_init(out_options);
+    if (given) {
+        if (given->size_bytes < offsetof(struct stachio_options, threads) || given->size_bytes > 4096)
+            return sx_api_error(error, STACHIO_USAGE,
+                                "options: size_bytes is %zu; call stachio_options_init first",
+                                given->size_bytes);
+        size_t known = given->size_bytes < sizeof *given ? given->size_bytes : sizeof *given;
+        memcpy(out_options, given, known);
+    }
+    if (out_options->threads < 0 || out_options->threads > MAX_THREADS)
+        return sx_api_error(error, STACHIO_USAGE, "threads: %d is not within 1 and %d", out_options->threads,
+                            (int)MAX_THREADS);
+    if ((int)out_options->engine < STACHIO_ENGINE_AUTO || out_options->engine > STACHIO_ENGINE_DUCKDB)
+        return sx_api_error(error, STACHIO_USAGE, "engine: there is no number %d", (int)out_options->engine);
+    if (out_options->device == STACHIO_DEVICE_CUDA)
+        return sx_api_error(error, STACHIO_USAGE, "device: this build has no CUDA backend; use cpu");
+    if (out_options->device != STACHIO_DEVICE_AUTO && out_options->device != STACHIO_DEVICE_CPU)
+        return sx_api_error(error, STACHIO_USAGE, "device: there is no number %d", (int)out_options->device);
+    if (!out_options->threads)
+        out_options->threads = sx_system_processors();
+    if (!out_options->memory_limit_bytes)
+        out_options->memory_limit_bytes = sx_system_memory() / 5 * 4;
+    return STACHIO_OK;
+}
+
+static enum sx_status open_parts(struct stachio_db *db, const struct stachio_options *options,
+                                 struct sx_error *error) {
+    size_t limit = options->memory_limit_bytes < SIZE_MAX ? (size_t)options->memory_limit_bytes : SIZE_MAX;
+    SX_TRY(sx_pool_create(limit, &db->pool, error));
+    sigset_t previous;
+    sx_signals_block(&previous);
+    enum sx_status status = sx_frontend_open(db->threads, limit, &db->frontend, error);
+    sx_signals_restore(&previous);
+    return status;
+}
+
+enum stachio_status stachio_open(const struct stachio_options *options, struct stachio_db **out_db,
+                                 struct stachio_error *error) {
+    struct stachio_options known;
+    enum stachio_status status = read_options(options, &known, error);
+    if (status)
+        return status;
+    struct stachio_db *db = calloc(1, sizeof *db);
+    if (!db)
+        return sx_api_error(error, STACHIO_OUT_OF_MEMORY, "no memory for a database");
+    atomic_init(&db->references, 1);
+    atomic_init(&db->engine, (int)known.engine);
+    pthread_mutex_init(&db->lock, NULL);
+    db->threads = known.threads;
+    struct sx_error inner = {0};
+    if (open_parts(db, &known, &inner) != SX_OK) {
+        sx_db_release(db);
+        return sx_api_fail(&inner, error);
+    }
+    *out_db = db;
+    return STACHIO_OK;
+}
+
+struct stachio_db *sx_db_retain(struct stachio_db *db) {
+    atomic_fetch_add_explicit(&db->references, 1, memory_order_relaxed);
+    return db;
+}
+
+void sx_db_release(struct stachio_db *db) {
+    if (!db || atomic_fetch_sub_explicit(&db->references, 1, memory_order_acq_rel) != 1)
+        return;
+    sx_arena_release(&db->split_arena);
+    sx_arena_release(&db->describe_arena);
+    sx_team_destroy(db->team);
+    if (db->storage)
+        sx_storage_destroy(db->storage);
+    if (db->frontend)
+        sx_frontend_close(db->frontend);
+    if (db->pool)
+        sx_pool_destroy(db->pool);
+    pthread_mutex_destroy(&db->lock);
+    free(db);
+}
+
+void stachio_close(struct stachio_db *db) {
+    sx_db_release(db);
+}
+
+/* Reading needs few threads: each keeps a large request in flight. */
+static int reader_threads(int threads) {
+    return threads < 2 ? 2 : threads > 8 ? 8 : threads;
+}
+
+enum sx_status sx_db_start(struct stachio_db *db, struct sx_error *error) {
+    enum sx_status status = SX_OK;
+    sigset_t previous;
+    sx_signals_block(&previous);
+    if (!db->team)
+        status = sx_team_create(db->threads, &db->team, error);
+    if (status == SX_OK && !db->storage)
+        status = sx_storage_create(db->pool, reader_threads(db->threads), &db->storage, error);
+    sx_signals_restore(&previous);
+    return status;
+}
+
+void stachio_set_engine(struct stachio_db *db, enum stachio_engine engine) {
+    atomic_store(&db->engine, (int)engine);
+}
+
+enum stachio_status stachio_add_directory(struct stachio_db *db, const char *path,
+                                          struct stachio_error *error) {
+    struct sx_error inner = {0};
+    struct sx_arena arena = {0};
+    struct sx_table_files *tables;
+    int n;
+    enum sx_status status = sx_files_tables(&arena, path, &tables, &n, &inner);
+    pthread_mutex_lock(&db->lock);
+    for (int i = 0; status == SX_OK && i < n; i++)
+        status = sx_frontend_add_table(db->frontend, tables[i].name, tables[i].files.paths,
+                                       tables[i].files.n_paths, &inner);
+    pthread_mutex_unlock(&db->lock);
+    sx_arena_release(&arena);
+    return status == SX_OK ? STACHIO_OK : sx_api_fail(&inner, error);
+}
+
+enum stachio_status stachio_add_table(struct stachio_db *db, const char *name, const char *pattern,
+                                      struct stachio_error *error) {
+    struct sx_error inner = {0};
+    struct sx_arena arena = {0};
+    struct sx_file_list files;
+    enum sx_status status = sx_files_match(&arena, pattern, &files, &inner);
+    if (status == SX_OK) {
+        pthread_mutex_lock(&db->lock);
+        status = sx_frontend_add_table(db->frontend, name, files.paths, files.n_paths, &inner);
+        pthread_mutex_unlock(&db->lock);
+    }
+    sx_arena_release(&arena);
+    return status == SX_OK ? STACHIO_OK : sx_api_fail(&inner, error);
+}
+
+int stachio_tables(struct stachio_db *db, const char *const **out_names) {
+    pthread_mutex_lock(&db->lock);
+    int n = sx_frontend_tables(db->frontend, out_names);
+    pthread_mutex_unlock(&db->lock);
+    return n;
+}
+
+static enum sx_status describe(struct stachio_db *db, const char *table,
+                               const struct stachio_column **out_columns, int *out_n,
+                               struct sx_error *error) {
+    struct sx_arena *arena = &db->describe_arena;
+    sx_arena_release(arena);
+    struct sx_column_info *infos;
+    int n;
+    SX_TRY(sx_frontend_describe(db->frontend, arena, table, &infos, &n, error));
+    struct stachio_column *columns = SX_ARENA_ARRAY(arena, n, struct stachio_column);
+    for (int i = 0; columns && i < n; i++) {
+        char name[SX_TYPE_NAME_BYTES];
+        columns[i].name = infos[i].name;
+        columns[i].type = sx_arena_format(arena, "%s", sx_type_name(infos[i].type, name));
+        if (!columns[i].type)
+            columns = NULL;
+    }
+    if (!columns)
+        return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for the columns of %s", table);
+    *out_columns = columns;
+    *out_n = n;
+    return SX_OK;
+}
+
+enum stachio_status stachio_describe(struct stachio_db *db, const char *table,
+                                     const struct stachio_column **out_columns, int *out_n_columns,
+                                     struct stachio_error *error) {
+    struct sx_error inner = {0};
+    pthread_mutex_lock(&db->lock);
+    enum sx_status status = describe(db, table, out_columns, out_n_columns, &inner);
+    pthread_mutex_unlock(&db->lock);
+    return status == SX_OK ? STACHIO_OK : sx_api_fail(&inner, error);
+}
+
+enum stachio_status stachio_split(struct stachio_db *db, const char *script,
+                                  const char *const **out_statements, int *out_n_statements,
+                                  struct stachio_error *error) {
+    struct sx_error inner = {0};
+    pthread_mutex_lock(&db->lock);
+    sx_arena_release(&db->split_arena);
+    enum sx_status status =
+        sx_frontend_split(db->frontend, &db->split_arena, script, out_statements, out_n_statements, &inner);
+    pthread_mutex_unlock(&db->lock);
+    return status == SX_OK ? STACHIO_OK : sx_api_fail(&inner, error);
+}

@@ -1,0 +1,39 @@
+/* Inside of src/api: the database and what its queries take from it. */
+#ifndef SX_API_DB_H
+#define SX_API_DB_H
+
+#include <pthread.h>
+#include <stachio.h>
+#include <stdatomic.h>
+
+#include "base/arena.h"
+#include "exec/execute.h"
+#include "plan/frontend.h"
+
+/* Counted: queries, streams and exported arrays keep it. */
+struct stachio_db {
+    atomic_int references;
+    atomic_int engine;    /* enum stachio_engine of new queries */
+    pthread_mutex_t lock; /* held by whoever plans, runs or asks for tables */
+    int threads;
+    struct sx_pool *pool;
+    struct sx_frontend *frontend;
+    struct sx_storage *storage; /* these two start with the first query that stachio runs */
+    struct sx_team *team;
+    struct sx_arena describe_arena;
+    struct sx_arena split_arena;
+};
+
+struct stachio_db *sx_db_retain(struct stachio_db *db);
+void sx_db_release(struct stachio_db *db);
+
+/* Starts threads and storage; with the lock held. */
+SX_MUST_CHECK enum sx_status sx_db_start(struct stachio_db *db, struct sx_error *error);
+
+/* Translates a status; fills `out_error` (NULL allowed) when it is a failure. */
+enum stachio_status sx_api_fail(const struct sx_error *error, struct stachio_error *out_error);
+enum stachio_status sx_api_status(enum sx_status status);
+enum stachio_status sx_api_error(struct stachio_error *out_error, enum stachio_status status,
+                                 const char *format, ...) SX_PRINTF(3, 4);
+
+#endif

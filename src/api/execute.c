@@ -1,0 +1,158 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/query.h"
+#include "api/system.h"
+#include "api/watch.h"
+#include "backend/cpu/cpu.h"
+#include "storage/file.h"
+
+/* Bytes that all scans of a query may read ahead: enough for large requests, little beside the limit. */
+static size_t queue_bytes(struct stachio_db *db) {
+    const size_t most = (size_t)256 << 20, least = (size_t)8 << 20;
+    size_t limit = sx_pool_usage(db->pool).limit_bytes;
+    if (!limit || limit / 8 > most)
+        return most;
+    return limit / 8 > least ? limit / 8 : least;
+}
+
+static void set_run(struct stachio_query *query, struct sx_run *run) {
+    pthread_mutex_lock(&query->progress_lock);
+    struct sx_run *previous = query->run;
+    query->run = run;
+    pthread_mutex_unlock(&query->progress_lock);
+    if (previous)
+        sx_run_destroy(previous);
+}
+
+/* DuckDB takes the query over, if that is allowed. `error` says why stachio can't run it. */
+static enum sx_status fall_back(struct stachio_query *query, struct sx_error *error) {
+    if (query->wanted == STACHIO_ENGINE_STACHIO)
+        return sx_error_prefix(error, "stachio can't run the query, and DuckDB may not");
+    set_run(query, NULL);
+    query->engine = STACHIO_ENGINE_DUCKDB;
+    query->reason = sx_arena_copy_text(&query->arena, error->text, strlen(error->text));
+    if (!query->reason)
+        return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for a message");
+    *error = (struct sx_error){0};
+    return SX_OK;
+}
+
+/* DuckDB's words for a broken file are replaced by stachio's own, which say where and what. */
+static enum sx_status explain_file(struct sx_frontend *frontend, enum sx_status status,
+                                   struct sx_error *error) {
+    const char *const *files;
+    struct sx_error found = {0};
+    for (int i = 0, n = status == SX_FILE ? sx_frontend_broken_files(frontend, &files) : 0; i < n; i++)
+        if (sx_file_check(files[i], &found) == SX_FILE) {
+            *error = found;
+            break;
+        }
+    return status;
+}
+
+/* The logical plan and the pipelines. */
+static enum sx_status plan_run(struct stachio_query *query, struct sx_error *error) {
+    struct stachio_db *db = query->db;
+    if (query->has_plan)
+        sx_query_plan_release(&query->plan);
+    query->has_plan = false;
+    struct sx_watch watch;
+    SX_TRY(sx_watch_start(&watch, db->frontend, &query->cancel, &query->wake, error));
+    enum sx_status status = sx_frontend_plan(db->frontend, query->sql, &query->plan, error);
+    sx_watch_stop(&watch);
+    status = explain_file(db->frontend, status, error);
+    SX_TRY(sx_query_cancelled(query, status, error));
+    query->has_plan = true;
+    SX_TRY(sx_db_start(db, error));
+    const struct sx_exec_options options = {
+        .backend = &sx_cpu_backend,
+        .pool = db->pool,
+        .storage = db->storage,
+        .team = db->team,
+        .cancel = &query->cancel,
+        .queue_bytes = queue_bytes(db),
+    };
+    struct sx_run *run;
+    SX_TRY(sx_run_create(&options, &query->plan, &run, error));
+    set_run(query, run);
+    return SX_OK;
+}
+
+enum sx_status sx_query_plan(struct stachio_query *query, struct sx_error *error) {
+    if (query->planned)
+        return SX_OK;
+    double started = sx_system_seconds();
+    query->engine = query->wanted == STACHIO_ENGINE_DUCKDB ? STACHIO_ENGINE_DUCKDB : STACHIO_ENGINE_STACHIO;
+    enum sx_status status = SX_OK;
+    if (query->engine == STACHIO_ENGINE_STACHIO)
+        status = plan_run(query, error);
+    if (status == SX_UNSUPPORTED)
+        status = fall_back(query, error);
+    query->planned = status == SX_OK;
+    query->plan_seconds = sx_system_seconds() - started;
+    return status;
+}
+
+/* The second column of DuckDB's answer to EXPLAIN. */
+static const char *explain_text(struct sx_arena *arena, const struct sx_duckdb_answer *answer) {
+    const char *text = "";
+    for (int64_t a = 0; text && a < answer->n_arrays; a++) {
+        const struct ArrowArray *column = answer->arrays[a].children[1];
+        const int32_t *offsets = (const int32_t *)column->buffers[1] + column->offset;
+        const char *bytes = column->buffers[2];
+        for (int64_t row = 0; text && row < column->length; row++)
+            text = sx_arena_format(arena, "%s%.*s\n", text, (int)(offsets[row + 1] - offsets[row]),
+                                   bytes + offsets[row]);
+    }
+    return text;
+}
+
+static bool is_text(const struct ArrowSchema *schema) {
+    return schema->n_children == 2 && strcmp(schema->children[1]->format, "u") == 0;
+}
+
+/* DuckDB's plan, or no more than the reason for a statement that it can't explain. */
+static enum sx_status explain_duckdb(struct stachio_query *query, const char **out_text,
+                                     struct sx_error *error) {
+    struct sx_arena *arena = &query->arena;
+    struct sx_duckdb_answer answer = {0};
+    const char *sql = sx_arena_format(arena, "EXPLAIN %s", query->sql);
+    if (!sql)
+        return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for the plan's text");
+    SX_TRY(sx_duckdb_fetch(query, sql, &answer, error));
+    const char *plan = is_text(&answer.schema) ? explain_text(arena, &answer) : "";
+    const char *separator = query->reason ? ": " : "";
+    const char *reason = query->reason ? query->reason : "";
+    *out_text = plan ? sx_arena_format(arena, "DuckDB answers%s%s\n\n%s", separator, reason, plan) : NULL;
+    sx_duckdb_answer_release(&answer);
+    return *out_text ? SX_OK : sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for the plan's text");
+}
+
+enum sx_status sx_query_explain(struct stachio_query *query, const char **out_text, struct sx_error *error) {
+    SX_TRY(sx_query_plan(query, error));
+    if (query->engine == STACHIO_ENGINE_DUCKDB)
+        return explain_duckdb(query, out_text, error);
+    const char *plan = sx_plan_text(&query->arena, query->plan.root);
+    const char *pipelines = sx_run_text(query->run, &query->arena);
+    *out_text = plan && pipelines
+                    ? sx_arena_format(&query->arena, "Logical plan\n%s\nPipelines\n%s", plan, pipelines)
+                    : NULL;
+    return *out_text ? SX_OK : sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for the plan's text");
+}
+
+enum sx_status sx_query_execute(struct stachio_query *query, struct sx_error *error) {
+    SX_TRY(sx_query_plan(query, error));
+    if (atomic_load(&query->cancel))
+        return SX_CANCELLED;
+    double started = sx_system_seconds();
+    enum sx_status status = SX_OK;
+    if (query->engine == STACHIO_ENGINE_STACHIO)
+        status = sx_run_execute(query->run, error);
+    if (status == SX_UNSUPPORTED)
+        status = fall_back(query, error);
+    if (status == SX_OK && query->engine == STACHIO_ENGINE_DUCKDB)
+        status = sx_duckdb_fetch(query, query->sql, &query->duckdb, error);
+    query->execute_seconds = sx_system_seconds() - started;
+    return status;
+}

@@ -1,0 +1,65 @@
+/* Inside of src/api: a query from its text to its answer. */
+#ifndef SX_API_QUERY_H
+#define SX_API_QUERY_H
+
+#include <semaphore.h>
+
+#include "api/db.h"
+
+/* An answer of DuckDB's, fetched to its end. */
+struct sx_duckdb_answer {
+    struct ArrowSchema schema;
+    struct ArrowArray *arrays;
+    int64_t n_arrays;
+    int64_t capacity;
+};
+
+/* Counted: streams keep it. */
+struct stachio_query {
+    atomic_int references;
+    struct stachio_db *db;
+    char *sql;
+    enum stachio_engine wanted;
+    enum stachio_engine engine; /* who answers, once planned */
+    atomic_bool cancel;
+    sem_t wake;
+    bool planned;
+    bool executed;
+    bool succeeded;
+    bool streamed;
+    bool has_plan;
+    struct sx_query_plan plan;
+    struct sx_run *run;
+    struct sx_duckdb_answer duckdb;
+    struct sx_arena arena; /* texts for the caller */
+    char *reason;          /* why not stachio; in the arena */
+    struct stachio_operator *operators;
+    double plan_seconds;
+    double execute_seconds;
+    pthread_mutex_t progress_lock; /* for what follows, and for `run` */
+    double started;                /* 0: execute has not begun */
+    double ended;
+};
+
+struct stachio_query *sx_query_retain(struct stachio_query *query);
+void sx_query_release(struct stachio_query *query);
+
+/* The three below hold the database's lock. */
+SX_MUST_CHECK enum sx_status sx_query_plan(struct stachio_query *query, struct sx_error *error);
+SX_MUST_CHECK enum sx_status sx_query_explain(struct stachio_query *query, const char **out_text,
+                                              struct sx_error *error);
+SX_MUST_CHECK enum sx_status sx_query_execute(struct stachio_query *query, struct sx_error *error);
+
+/* Runs `sql` in DuckDB and fetches everything; a cancellation of the query ends it. */
+SX_MUST_CHECK enum sx_status sx_duckdb_fetch(struct stachio_query *query, const char *sql,
+                                             struct sx_duckdb_answer *out_answer, struct sx_error *error);
+/* A second owner of the schema's texts; keeps the query. */
+SX_MUST_CHECK enum sx_status sx_duckdb_schema(struct stachio_query *query, const struct ArrowSchema *schema,
+                                              struct ArrowSchema *out_schema, struct sx_error *error);
+void sx_duckdb_answer_release(struct sx_duckdb_answer *answer);
+
+/* SX_CANCELLED instead of what a cancelled query failed with. */
+enum sx_status sx_query_cancelled(const struct stachio_query *query, enum sx_status status,
+                                  struct sx_error *error);
+
+#endif

@@ -1,0 +1,22 @@
+/* What this process may use of the machine, and thread helpers. */
+#ifndef SX_API_SYSTEM_H
+#define SX_API_SYSTEM_H
+
+#include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Processors that this process may run on; at least 1. */
+int sx_system_processors(void);
+
+/* Bytes of memory: the machine's, or less where a control group says so. */
+uint64_t sx_system_memory(void);
+
+/* Seconds of the monotonic clock. */
+double sx_system_seconds(void);
+
+/* Threads created in between get no signals. */
+void sx_signals_block(sigset_t *out_previous);
+void sx_signals_restore(const sigset_t *previous);
+
+#endif

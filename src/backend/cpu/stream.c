@@ -1,0 +1,31 @@
+#include <stdlib.h>
+
+#include "backend/cpu/cpu.h"
+
+enum sx_status sx_cpu_stream_create(const struct sx_backend *backend, struct sx_pool *pool,
+                                    const atomic_bool *cancel, struct sx_stream **out_stream,
+                                    struct sx_error *error) {
+    struct sx_stream *stream = calloc(1, sizeof *stream);
+    if (!stream)
+        return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for a stream");
+    stream->backend = backend;
+    stream->pool = pool;
+    stream->cancel = cancel;
+    *out_stream = stream;
+    return SX_OK;
+}
+
+void sx_cpu_stream_destroy(struct sx_stream *stream) {
+    free(stream);
+}
+
+enum sx_status sx_cpu_batch_rows(struct sx_stream *stream, struct sx_batch *batch) {
+    (void)stream;
+    batch->rows = batch->rows_bound;
+    return SX_OK;
+}
+
+enum sx_status sx_cpu_batch_from_host(struct sx_stream *stream, const struct sx_batch *batch,
+                                      struct sx_batch *out_batch) {
+    return sx_batch_share(batch, out_batch, &stream->error);
+}

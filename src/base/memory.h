@@ -1,0 +1,44 @@
+/* Pool of host memory with a budget. Every tensor, table and queue of a query takes its bytes here.
+ * Thread-safe. */
+#ifndef SX_BASE_MEMORY_H
+#define SX_BASE_MEMORY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+struct sx_pool;
+
+/* `limit_bytes` 0: no limit but the system's. */
+SX_MUST_CHECK enum sx_status sx_pool_create(size_t limit_bytes, struct sx_pool **out_pool,
+                                            struct sx_error *error);
+
+/* Everything taken from the pool has to be given back before. */
+void sx_pool_destroy(struct sx_pool *pool);
+
+/* Memory aligned to 64 bytes, not zeroed; size 0 gives a valid pointer. Past the limit: SX_OUT_OF_MEMORY, and
+ * the text says how much was asked, used and allowed. */
+SX_MUST_CHECK enum sx_status sx_pool_alloc(struct sx_pool *pool, size_t size_bytes, void **out_memory,
+                                           struct sx_error *error);
+
+/* `size_bytes` is what was asked for. `memory` may be NULL. */
+void sx_pool_free(struct sx_pool *pool, void *memory, size_t size_bytes);
+
+/* Grows or shrinks, keeping the contents; on failure *memory stays as it was. */
+SX_MUST_CHECK enum sx_status sx_pool_resize(struct sx_pool *pool, void **memory, size_t old_bytes,
+                                            size_t new_bytes, struct sx_error *error);
+
+/* Accounts for memory that a library allocates itself. */
+SX_MUST_CHECK enum sx_status sx_pool_reserve(struct sx_pool *pool, size_t size_bytes, struct sx_error *error);
+void sx_pool_unreserve(struct sx_pool *pool, size_t size_bytes);
+
+struct sx_pool_usage {
+    size_t used_bytes;
+    size_t cached_bytes; /* free, kept for the next allocation; given up before the limit refuses */
+    size_t peak_bytes;   /* highest used_bytes */
+    size_t limit_bytes;
+};
+struct sx_pool_usage sx_pool_usage(struct sx_pool *pool);
+
+#endif

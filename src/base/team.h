@@ -1,0 +1,17 @@
+/* A team of threads that run one function together and wait for each other. The caller is member 0. */
+#ifndef SX_BASE_TEAM_H
+#define SX_BASE_TEAM_H
+
+#include "base/status.h"
+
+struct sx_team;
+
+/* Starts members - 1 threads. They get no signals. */
+SX_MUST_CHECK enum sx_status sx_team_create(int members, struct sx_team **out_team, struct sx_error *error);
+void sx_team_destroy(struct sx_team *team); /* NULL allowed */
+int sx_team_members(const struct sx_team *team);
+
+/* Runs work(member, context) on every member and returns when all have returned. One caller at a time. */
+void sx_team_run(struct sx_team *team, void (*work)(int member, void *context), void *context);
+
+#endif

@@ -1,0 +1,215 @@
+/* Keeps batches in memory: materialised CTEs, the answer, and the input of sorts. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "exec/operators.h"
+
+struct kept_batch {
+    int64_t sequence;
+    struct sx_batch batch;
+};
+
+struct sx_worker_batches {
+    struct kept_batch *kept;
+    int64_t count;
+    int64_t capacity;
+    int64_t rows;
+};
+
+/* Rows behind this one are not kept. */
+static int64_t last_row(const struct sx_collector *collector) {
+    if (collector->limit < 0 || collector->limit > INT64_MAX - collector->offset)
+        return INT64_MAX;
+    return collector->limit + collector->offset;
+}
+
+/* A worker's batches ascend: once it has brought enough rows, its later ones can't be among the first. */
+static bool collector_satisfied(const struct sx_sink *sink, const struct sx_worker *worker) {
+    const struct sx_collector *collector = (const struct sx_collector *)sink;
+    return collector->workers[worker->index].rows >= last_row(collector);
+}
+
+static enum sx_status collector_consume(struct sx_sink *sink, struct sx_worker *worker,
+                                        struct sx_batch *batch) {
+    struct sx_collector *collector = (struct sx_collector *)sink;
+    struct sx_worker_batches *mine = &collector->workers[worker->index];
+    if (collector_satisfied(sink, worker))
+        return SX_OK;
+    if (mine->count == mine->capacity) {
+        int64_t capacity = mine->capacity ? 2 * mine->capacity : 64;
+        struct kept_batch *grown = realloc(mine->kept, (size_t)capacity * sizeof *grown);
+        if (!grown)
+            return sx_no_memory(sx_worker_error(worker), "a list of batches");
+        mine->kept = grown;
+        mine->capacity = capacity;
+    }
+    mine->rows += batch->rows;
+    mine->kept[mine->count++] = (struct kept_batch){.sequence = worker->sequence, .batch = *batch};
+    *batch = (struct sx_batch){0};
+    return SX_OK;
+}
+
+/* Cuts what lies outside of [offset, offset + limit) from a batch that begins at row `first`. */
+static enum sx_status trim_batch(struct sx_collector *collector, struct sx_worker *worker, int64_t first,
+                                 struct sx_batch *batch) {
+    int64_t begin = collector->offset > first ? collector->offset - first : 0;
+    int64_t end = last_row(collector) - first;
+    if (end > batch->rows)
+        end = batch->rows;
+    if (end < begin)
+        end = begin;
+    if (begin == 0 && end == batch->rows)
+        return SX_OK;
+    if (begin > batch->rows)
+        begin = end = batch->rows;
+    struct sx_batch cut = {0};
+    SX_TRY(sx_batch_slice(batch, begin, end - begin, &cut, sx_worker_error(worker)));
+    sx_batch_release(batch);
+    *batch = cut;
+    return SX_OK;
+}
+
+static enum sx_status trim(struct sx_collector *collector, struct sx_worker *worker) {
+    int64_t first = 0, kept = 0;
+    for (int64_t i = 0; i < collector->n_batches; i++) {
+        struct sx_batch *batch = &collector->batches[i];
+        int64_t rows = batch->rows;
+        SX_TRY(trim_batch(collector, worker, first, batch));
+        first += rows;
+        if (batch->rows == 0) {
+            sx_batch_release(batch);
+        } else if (kept++ < i) {
+            collector->batches[kept - 1] = *batch;
+            *batch = (struct sx_batch){0};
+        }
+    }
+    collector->n_batches = kept;
+    return SX_OK;
+}
+
+/* Which worker's next batch comes first; -1: none left. */
+static int earliest(const struct sx_collector *collector, const int64_t *taken, int n_workers) {
+    int best = -1;
+    for (int w = 0; w < n_workers; w++) {
+        const struct sx_worker_batches *list = &collector->workers[w];
+        if (taken[w] == list->count)
+            continue;
+        if (best < 0 || list->kept[taken[w]].sequence < collector->workers[best].kept[taken[best]].sequence)
+            best = w;
+    }
+    return best;
+}
+
+/* Each worker's batches ascend, so this is a merge. */
+static enum sx_status collector_seal(struct sx_sink *sink, struct sx_worker *worker) {
+    struct sx_collector *collector = (struct sx_collector *)sink;
+    int n_workers = worker->run->n_workers;
+    int64_t total = 0;
+    for (int w = 0; w < n_workers; w++)
+        total += collector->workers[w].count;
+    struct sx_batch *batches = calloc((size_t)total + 1, sizeof *batches);
+    int64_t *taken = calloc((size_t)n_workers, sizeof *taken);
+    if (!batches || !taken) {
+        free(batches);
+        free(taken);
+        return sx_no_memory(sx_worker_error(worker), "a list of batches");
+    }
+    for (int w = earliest(collector, taken, n_workers); w >= 0; w = earliest(collector, taken, n_workers)) {
+        batches[collector->n_batches] = collector->workers[w].kept[taken[w]++].batch;
+        collector->rows += batches[collector->n_batches++].rows;
+    }
+    for (int w = 0; w < n_workers; w++) {
+        free(collector->workers[w].kept);
+        collector->workers[w] = (struct sx_worker_batches){0};
+    }
+    free(taken);
+    collector->batches = batches;
+    return collector->limit >= 0 || collector->offset > 0 ? trim(collector, worker) : SX_OK;
+}
+
+void sx_collector_drop(struct sx_collector *collector) {
+    for (int64_t i = 0; i < collector->n_batches; i++)
+        sx_batch_release(&collector->batches[i]);
+    collector->n_batches = 0;
+}
+
+static void collector_destroy(struct sx_run *run, struct sx_operator *op) {
+    struct sx_collector *collector = (struct sx_collector *)op;
+    for (int w = 0; collector->workers && w < run->n_workers; w++) {
+        struct sx_worker_batches *list = &collector->workers[w];
+        for (int64_t i = 0; i < list->count; i++)
+            sx_batch_release(&list->kept[i].batch);
+        free(list->kept);
+    }
+    sx_collector_drop(collector);
+    free(collector->batches);
+}
+
+enum sx_status sx_collector_create(struct sx_run *run, const struct sx_plan *plan, const char *name,
+                                   struct sx_collector **out_collector, struct sx_error *error) {
+    struct sx_collector *collector =
+        sx_operator_create(run, sizeof *collector, collector_destroy, "%s", name);
+    if (!collector)
+        return sx_no_memory(error, name);
+    collector->workers = SX_ARENA_ARRAY(&run->arena, run->n_workers, struct sx_worker_batches);
+    collector->types = sx_plan_types(run, plan);
+    if (!collector->workers || !collector->types)
+        return sx_no_memory(error, name);
+    collector->n_columns = plan->n_columns;
+    collector->limit = -1;
+    collector->sink.satisfied = collector_satisfied;
+    collector->sink.consume = collector_consume;
+    collector->sink.seal = collector_seal;
+    *out_collector = collector;
+    return SX_OK;
+}
+
+enum sx_status sx_collector_concat(struct sx_collector *collector, struct sx_worker *worker,
+                                   struct sx_batch *out_batch) {
+    enum sx_status status = SX_OK;
+    struct sx_batch made = {0};
+    const struct sx_tensor **parts = calloc((size_t)collector->n_batches + 1, sizeof(*parts));
+    if (!parts)
+        return sx_no_memory(sx_worker_error(worker), "a list of columns");
+    SX_GO(sx_batch_create(collector->n_columns, collector->rows, &made, sx_worker_error(worker)));
+    for (int c = 0; c < collector->n_columns; c++) {
+        for (int64_t i = 0; i < collector->n_batches; i++)
+            parts[i] = &collector->batches[i].columns[c];
+        SX_GO(sx_ops(worker)->concat(worker->stream, collector->types[c], parts, collector->n_batches, false,
+                                     &made.columns[c]));
+    }
+    *out_batch = made;
+    made = (struct sx_batch){0};
+out:
+    free(parts);
+    sx_batch_release(&made);
+    return status;
+}
+
+struct collector_source {
+    struct sx_source source;
+    struct sx_collector *collector;
+    atomic_int_fast64_t next;
+};
+
+static enum sx_status source_next(struct sx_source *source, struct sx_worker *worker,
+                                  struct sx_batch *out_batch, bool *out_done) {
+    struct collector_source *reader = (struct collector_source *)source;
+    int64_t at = atomic_fetch_add(&reader->next, 1);
+    *out_done = at >= reader->collector->n_batches;
+    if (*out_done)
+        return SX_OK;
+    worker->sequence = at;
+    return sx_batch_share(&reader->collector->batches[at], out_batch, sx_worker_error(worker));
+}
+
+enum sx_status sx_collector_source(struct sx_run *run, struct sx_collector *collector, const char *name,
+                                   struct sx_source **out_source, struct sx_error *error) {
+    struct collector_source *reader = sx_operator_create(run, sizeof *reader, NULL, "%s", name);
+    if (!reader)
+        return sx_no_memory(error, name);
+    reader->collector = collector;
+    reader->source.next = source_next;
+    *out_source = &reader->source;
+    return SX_OK;
+}

@@ -1,0 +1,141 @@
+#include "exec/execute.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "exec/build.h"
+
+/* ---- creation ---- */
+
+static enum sx_status create_workers(struct sx_run *run, struct sx_error *error) {
+    run->n_workers = sx_team_members(run->options.team);
+    run->workers = calloc((size_t)run->n_workers, sizeof *run->workers);
+    if (!run->workers)
+        return sx_no_memory(error, "workers");
+    for (int w = 0; w < run->n_workers; w++) {
+        struct sx_worker *worker = &run->workers[w];
+        *worker = (struct sx_worker){.index = w, .run = run};
+        SX_TRY(run->options.backend->ops.stream_create(run->options.backend, run->options.pool,
+                                                       run->options.cancel, &worker->stream, error));
+    }
+    return SX_OK;
+}
+
+static int count_scans(const struct sx_plan *plan) {
+    int n = plan->kind == SX_PLAN_SCAN;
+    for (int32_t i = 0; i < plan->n_children; i++)
+        n += count_scans(plan->children[i]);
+    return n;
+}
+
+static enum sx_status create_parts(struct sx_run *run, const struct sx_query_plan *plan,
+                                   struct sx_error *error) {
+    run->scans = SX_ARENA_ARRAY(&run->arena, count_scans(plan->root), struct sx_scan_source *);
+    run->materialized = SX_ARENA_ARRAY(&run->arena, plan->n_materialized, struct sx_collector *);
+    if (!run->scans || !run->materialized)
+        return sx_no_memory(error, "a query");
+    SX_TRY(create_workers(run, error));
+    SX_TRY(sx_collector_create(run, plan->root, "RESULT", &run->result, error));
+    return sx_pipelines_build(run, plan->root, &run->result->sink, error);
+}
+
+enum sx_status sx_run_create(const struct sx_exec_options *options, const struct sx_query_plan *plan,
+                             struct sx_run **out_run, struct sx_error *error) {
+    struct sx_run *run = calloc(1, sizeof *run);
+    if (!run)
+        return sx_no_memory(error, "a query");
+    run->options = *options;
+    pthread_mutex_init(&run->error_lock, NULL);
+    enum sx_status status = create_parts(run, plan, error);
+    if (status != SX_OK) {
+        sx_run_destroy(run);
+        return status;
+    }
+    *out_run = run;
+    return SX_OK;
+}
+
+void sx_run_destroy(struct sx_run *run) {
+    if (!run)
+        return;
+    for (struct sx_operator *op = run->created; op; op = op->next_created)
+        if (op->destroy)
+            op->destroy(run, op);
+    for (int w = 0; run->workers && w < run->n_workers; w++)
+        if (run->workers[w].stream)
+            run->options.backend->ops.stream_destroy(run->workers[w].stream);
+    free(run->workers);
+    free(run->pipelines);
+    pthread_mutex_destroy(&run->error_lock);
+    sx_arena_release(&run->arena);
+    free(run);
+}
+
+/* ---- running ---- */
+
+enum sx_status sx_run_execute(struct sx_run *run, struct sx_error *error) {
+    return sx_run_pipelines(run, error);
+}
+
+enum sx_status sx_run_next(struct sx_run *run, struct sx_batch *out_batch, struct sx_error *error) {
+    *out_batch = (struct sx_batch){0};
+    if (run->result_batch >= run->result->n_batches)
+        return SX_OK;
+    struct sx_worker *worker = &run->workers[0];
+    struct sx_batch *batch = &run->result->batches[run->result_batch++];
+    enum sx_status status = sx_ops(worker)->batch_to_host(worker->stream, batch, out_batch);
+    if (status != SX_OK)
+        *error = *sx_worker_error(worker);
+    sx_batch_release(batch);
+    return status;
+}
+
+void sx_run_progress(struct sx_run *run, struct sx_exec_progress *out_progress) {
+    *out_progress = (struct sx_exec_progress){0};
+    for (int i = 0; i < run->n_scans; i++)
+        sx_scan_source_progress(run->scans[i], out_progress);
+}
+
+/* ---- telling ---- */
+
+static void report_operator(struct sx_run *run, int pipeline, const struct sx_operator *op,
+                            struct sx_operator_report *report) {
+    *report = (struct sx_operator_report){.pipeline = pipeline, .name = op->name};
+    for (int w = 0; w < run->n_workers; w++) {
+        report->rows += op->counts[w].rows;
+        report->batches += op->counts[w].batches;
+        report->seconds += (double)op->counts[w].nanoseconds * 1e-9;
+    }
+}
+
+int sx_run_report(struct sx_run *run, const struct sx_operator_report **out_reports) {
+    int n = 0;
+    for (int i = 0; i < run->n_pipelines; i++)
+        n += run->pipelines[i].n_transforms + 2;
+    run->reports = SX_ARENA_ARRAY(&run->arena, n, struct sx_operator_report);
+    *out_reports = run->reports;
+    if (!run->reports)
+        return 0;
+    n = 0;
+    for (int i = 0; i < run->n_pipelines; i++) {
+        const struct sx_pipeline *p = &run->pipelines[i];
+        report_operator(run, i, &p->source->base, &run->reports[n++]);
+        for (int t = 0; t < p->n_transforms; t++)
+            report_operator(run, i, &p->transforms[t]->base, &run->reports[n++]);
+        report_operator(run, i, &p->sink->base, &run->reports[n++]);
+    }
+    return n;
+}
+
+const char *sx_run_text(struct sx_run *run, struct sx_arena *arena) {
+    const char *text = "";
+    for (int i = 0; i < run->n_pipelines && text; i++) {
+        const struct sx_pipeline *p = &run->pipelines[i];
+        text = sx_arena_format(arena, "%s%d: %s", text, i, p->source->base.name);
+        for (int t = 0; t < p->n_transforms && text; t++)
+            text = sx_arena_format(arena, "%s -> %s", text, p->transforms[t]->base.name);
+        if (text)
+            text = sx_arena_format(arena, "%s => %s\n", text, p->sink->base.name);
+    }
+    return text ? text : "";
+}

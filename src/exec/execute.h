@@ -1,0 +1,57 @@
+/* Runs a logical plan on one backend. */
+#ifndef SX_EXEC_EXECUTE_H
+#define SX_EXEC_EXECUTE_H
+
+#include "base/team.h"
+#include "plan/plan.h"
+#include "storage/scan.h"
+#include "tensor/backend.h"
+
+struct sx_exec_options {
+    const struct sx_backend *backend;
+    struct sx_pool *pool; /* tensors, tables, queues */
+    struct sx_storage *storage;
+    struct sx_team *team;      /* its members are the workers */
+    const atomic_bool *cancel; /* may be NULL */
+    size_t queue_bytes;        /* most bytes a scan reads ahead */
+};
+
+/* What one operator did, for --analyze. */
+struct sx_operator_report {
+    int pipeline;     /* operators of one pipeline follow each other from source to sink */
+    const char *name; /* "SCAN lineitem", "JOIN probe INNER" */
+    int64_t rows;     /* that it gave */
+    int64_t batches;
+    double seconds; /* summed over workers, without the operators that it called */
+};
+
+/* Shared with other threads while the query runs. */
+struct sx_exec_progress {
+    int64_t total_rows; /* of all scans */
+    int64_t done_rows;
+    int64_t read_bytes;
+    int64_t pruned_rows;
+};
+
+struct sx_run;
+
+/* Builds the pipelines. `plan`, `options` and what they point to must outlive the run. */
+SX_MUST_CHECK enum sx_status sx_run_create(const struct sx_exec_options *options,
+                                           const struct sx_query_plan *plan, struct sx_run **out_run,
+                                           struct sx_error *error);
+/* Runs to the end; the answer is then taken by sx_run_next. */
+SX_MUST_CHECK enum sx_status sx_run_execute(struct sx_run *run, struct sx_error *error);
+/* Next batch of the answer in host memory with FLAT columns, in order; rows 0: the end. The batch may outlive
+ * the run, not the pool. */
+SX_MUST_CHECK enum sx_status sx_run_next(struct sx_run *run, struct sx_batch *out_batch,
+                                         struct sx_error *error);
+void sx_run_destroy(struct sx_run *run);
+
+/* From any thread, between create and destroy. */
+void sx_run_progress(struct sx_run *run, struct sx_exec_progress *out_progress);
+/* After execute; the array belongs to the run. */
+int sx_run_report(struct sx_run *run, const struct sx_operator_report **out_reports);
+/* The pipelines as text, for --explain; in `arena`. */
+const char *sx_run_text(struct sx_run *run, struct sx_arena *arena);
+
+#endif

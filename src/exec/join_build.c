@@ -1,0 +1,214 @@
+/* Build side of a hash join. */
+#include <string.h>
+
+#include "exec/operators.h"
+
+static const char *const join_names[] = {
+#define SX_JOIN_NAME(name, text) text,
+    SX_JOIN_LIST(SX_JOIN_NAME)
+#undef SX_JOIN_NAME
+};
+
+bool sx_join_is_right(enum sx_join_kind kind) {
+    return kind == SX_JOIN_RIGHT || kind == SX_JOIN_FULL || kind == SX_JOIN_RIGHT_SEMI ||
+           kind == SX_JOIN_RIGHT_ANTI;
+}
+
+/* ---- tables for NULL in grouped MARK joins ---- */
+
+/* Rows whose mark keys (those behind the group's) hold a NULL, as positions. */
+static enum sx_status null_mark_rows(struct sx_worker *worker, const struct sx_tensor *key, int64_t rows,
+                                     struct sx_tensor *out_index) {
+    if (!key->valid)
+        return sx_tensor_create_index(worker->stream->pool, SX_TYPE_I32, 0, out_index,
+                                      sx_worker_error(worker));
+    struct sx_tensor valid = {.type = sx_type_of(SX_TYPE_BOOL), .layout = SX_FLAT, .length = rows};
+    valid.layout = key->layout == SX_CONSTANT ? SX_CONSTANT : SX_FLAT;
+    valid.values = key->valid;
+    return sx_ops(worker)->mask_to_index(worker->stream, &valid, false, out_index);
+}
+
+static enum sx_status append_group_nulls(struct sx_join_build *build, struct sx_worker *worker,
+                                         const struct sx_tensor *keys, int64_t rows) {
+    enum { MAX_GROUP_KEYS = 16 };
+    const int32_t n_group = build->plan->u.join.n_mark_group;
+    const struct sx_backend_ops *ops = sx_ops(worker);
+    struct sx_tensor index = {0}, picked[MAX_GROUP_KEYS];
+    memset(picked, 0, sizeof picked);
+    enum sx_status status = SX_OK;
+    if (n_group > MAX_GROUP_KEYS)
+        return sx_error_set(sx_worker_error(worker), SX_UNSUPPORTED, "a mark join with %d correlated columns",
+                            n_group);
+    SX_GO(null_mark_rows(worker, &keys[n_group], rows, &index));
+    if (index.length == 0)
+        goto out;
+    for (int32_t k = 0; k < n_group; k++)
+        SX_GO(ops->gather(worker->stream, &keys[k], &index, &picked[k]));
+    status = ops->join_append(worker->stream, build->group_nulls, worker->index, picked, NULL, index.length);
+out:
+    for (int32_t k = 0; k < n_group && k < MAX_GROUP_KEYS; k++)
+        sx_tensor_release(&picked[k]);
+    sx_tensor_release(&index);
+    return status;
+}
+
+/* ---- sink ---- */
+
+static enum sx_status append(struct sx_join_build *build, struct sx_worker *worker,
+                             const struct sx_batch *batch, const struct sx_batch *keys) {
+    const struct sx_backend_ops *ops = sx_ops(worker);
+    struct sx_batch payload = {0};
+    SX_TRY(sx_batch_gather(worker, batch, build->payload, build->n_payload, NULL, &payload));
+    enum sx_status status = ops->join_append(worker->stream, build->table, worker->index, keys->columns,
+                                             payload.columns, batch->rows);
+    sx_batch_release(&payload);
+    SX_TRY(status);
+    if (!build->group_rows)
+        return SX_OK;
+    SX_TRY(
+        ops->join_append(worker->stream, build->group_rows, worker->index, keys->columns, NULL, batch->rows));
+    return append_group_nulls(build, worker, keys->columns, batch->rows);
+}
+
+static enum sx_status build_consume(struct sx_sink *sink, struct sx_worker *worker, struct sx_batch *batch) {
+    struct sx_join_build *build = (struct sx_join_build *)sink;
+    struct sx_batch keys = {0};
+    SX_TRY(sx_batch_create(build->plan->u.join.n_keys, batch->rows, &keys, sx_worker_error(worker)));
+    enum sx_status status = sx_evaluator_run(&build->keys, worker, batch, keys.columns);
+    if (status == SX_OK)
+        status = append(build, worker, batch, &keys);
+    sx_batch_release(&keys);
+    return status;
+}
+
+/* Finishes and builds a small table here and now. */
+static enum sx_status build_whole(struct sx_worker *worker, struct sx_join *table) {
+    if (!table)
+        return SX_OK;
+    int parts;
+    SX_TRY(sx_ops(worker)->join_finish(worker->stream, table, &parts));
+    for (int i = 0; i < parts; i++)
+        SX_TRY(sx_ops(worker)->join_build(worker->stream, table, i));
+    return SX_OK;
+}
+
+static enum sx_status build_finish(struct sx_sink *sink, struct sx_worker *worker, int *out_parts) {
+    struct sx_join_build *build = (struct sx_join_build *)sink;
+    SX_TRY(build_whole(worker, build->group_rows));
+    SX_TRY(build_whole(worker, build->group_nulls));
+    return sx_ops(worker)->join_finish(worker->stream, build->table, out_parts);
+}
+
+static enum sx_status build_part(struct sx_sink *sink, struct sx_worker *worker, int part) {
+    return sx_ops(worker)->join_build(worker->stream, ((struct sx_join_build *)sink)->table, part);
+}
+
+static enum sx_status build_seal(struct sx_sink *sink, struct sx_worker *worker) {
+    struct sx_join_build *build = (struct sx_join_build *)sink;
+    sx_ops(worker)->join_info(build->table, &build->info);
+    return SX_OK;
+}
+
+static void build_destroy(struct sx_run *run, struct sx_operator *op) {
+    struct sx_join_build *build = (struct sx_join_build *)op;
+    struct sx_stream *stream = run->workers[0].stream;
+    const struct sx_backend_ops *ops = &run->options.backend->ops;
+    struct sx_join *tables[] = {build->table, build->group_rows, build->group_nulls};
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
+        if (tables[i])
+            ops->join_destroy(stream, tables[i]);
+    sx_evaluator_release(run, &build->keys);
+}
+
+/* ---- creation ---- */
+
+static void note_build_column(int32_t column, void *context) {
+    bool *used = context;
+    used[column] = true;
+}
+
+/* The build child's columns that are output or that the residual reads. */
+static enum sx_status choose_payload(struct sx_join_build *build, struct sx_run *run,
+                                     struct sx_error *error) {
+    const struct sx_join_plan *join = &build->plan->u.join;
+    const int32_t n_probe = build->plan->children[0]->n_columns,
+                  n_build = build->plan->children[1]->n_columns;
+    bool *used = SX_ARENA_ARRAY(&run->arena, n_probe + n_build, bool);
+    int32_t *payload = SX_ARENA_ARRAY(&run->arena, n_build, int32_t);
+    if (!used || !payload)
+        return sx_no_memory(error, "a join");
+    for (int32_t i = 0; i < join->n_build_output; i++)
+        used[n_probe + join->build_output[i]] = true;
+    for (int32_t i = 0; i < join->n_residual; i++)
+        sx_expression_columns(join->residual[i], note_build_column, used);
+    for (int32_t c = 0; c < n_build; c++)
+        if (used[n_probe + c])
+            payload[build->n_payload++] = c;
+    build->payload = payload;
+    return SX_OK;
+}
+
+static enum sx_status create_table(struct sx_run *run, const struct sx_join_plan *join, int n_keys,
+                                   const struct sx_type *payload_types, int n_payload, bool track_matches,
+                                   struct sx_join **out_table, struct sx_error *error) {
+    struct sx_type *types = SX_ARENA_ARRAY(&run->arena, n_keys, struct sx_type);
+    bool *null_equal = SX_ARENA_ARRAY(&run->arena, n_keys, bool);
+    if (!types || !null_equal)
+        return sx_no_memory(error, "a join");
+    for (int k = 0; k < n_keys; k++) {
+        types[k] = join->keys[k].build->type;
+        null_equal[k] = join->keys[k].null_equal;
+    }
+    struct sx_join_spec spec = {.n_keys = n_keys,
+                                .key_types = types,
+                                .null_equal = null_equal,
+                                .n_payload = n_payload,
+                                .payload_types = payload_types,
+                                .track_matches = track_matches,
+                                .n_workers = run->n_workers};
+    struct sx_stream *stream = run->workers[0].stream;
+    enum sx_status status = run->options.backend->ops.join_create(stream, &spec, out_table);
+    if (status != SX_OK)
+        *error = stream->error;
+    return status;
+}
+
+static enum sx_status create_tables(struct sx_join_build *build, struct sx_run *run, struct sx_error *error) {
+    const struct sx_join_plan *join = &build->plan->u.join;
+    struct sx_type *types = SX_ARENA_ARRAY(&run->arena, build->n_payload, struct sx_type);
+    if (!types)
+        return sx_no_memory(error, "a join");
+    for (int32_t i = 0; i < build->n_payload; i++)
+        types[i] = build->plan->children[1]->columns[build->payload[i]].type;
+    SX_TRY(create_table(run, join, join->n_keys, types, build->n_payload, build->is_right, &build->table,
+                        error));
+    if (join->kind != SX_JOIN_MARK || join->n_mark_group == 0)
+        return SX_OK;
+    SX_TRY(create_table(run, join, join->n_mark_group, NULL, 0, false, &build->group_rows, error));
+    return create_table(run, join, join->n_mark_group, NULL, 0, false, &build->group_nulls, error);
+}
+
+enum sx_status sx_join_build_create(struct sx_run *run, const struct sx_plan *plan,
+                                    struct sx_join_build **out_build, struct sx_error *error) {
+    const struct sx_join_plan *join = &plan->u.join;
+    struct sx_join_build *build =
+        sx_operator_create(run, sizeof *build, build_destroy, "JOIN build %s", join_names[join->kind]);
+    struct sx_expression **keys = SX_ARENA_ARRAY(&run->arena, join->n_keys, struct sx_expression *);
+    struct sx_type *types = sx_plan_types(run, plan->children[1]);
+    if (!build || !keys || !types)
+        return sx_no_memory(error, "a join");
+    for (int32_t k = 0; k < join->n_keys; k++)
+        keys[k] = join->keys[k].build;
+    build->plan = plan;
+    build->is_right = sx_join_is_right(join->kind);
+    SX_TRY(
+        sx_evaluator_init(run, keys, join->n_keys, types, plan->children[1]->n_columns, &build->keys, error));
+    SX_TRY(choose_payload(build, run, error));
+    SX_TRY(create_tables(build, run, error));
+    build->sink.consume = build_consume;
+    build->sink.finish = build_finish;
+    build->sink.part = build_part;
+    build->sink.seal = build_seal;
+    *out_build = build;
+    return SX_OK;
+}

@@ -1,0 +1,113 @@
+/* Makers of all operators; one file each. Every maker allocates in the run's arena and registers the
+ * operator. */
+#ifndef SX_EXEC_OPERATORS_H
+#define SX_EXEC_OPERATORS_H
+
+#include "exec/evaluator.h"
+
+/* ---- collect.c: batches kept in order ---- */
+
+/* Keeps all batches, in the order of their sequence numbers once sealed. */
+struct sx_collector {
+    struct sx_sink sink;
+    int n_columns;
+    const struct sx_type *types;
+    struct sx_worker_batches *workers;
+    struct sx_batch *batches; /* after seal */
+    int64_t n_batches;
+    int64_t rows;
+    int64_t limit;  /* rows kept at the most; -1: all */
+    int64_t offset; /* rows dropped in front */
+};
+SX_MUST_CHECK enum sx_status sx_collector_create(struct sx_run *run, const struct sx_plan *plan,
+                                                 const char *name, struct sx_collector **out_collector,
+                                                 struct sx_error *error);
+/* All columns of a sealed collector as one batch of FLAT columns. */
+SX_MUST_CHECK enum sx_status sx_collector_concat(struct sx_collector *collector, struct sx_worker *worker,
+                                                 struct sx_batch *out_batch);
+/* Gives up the batches of a sealed collector. */
+void sx_collector_drop(struct sx_collector *collector);
+/* Gives the batches of a sealed collector; several sources may read one collector. */
+SX_MUST_CHECK enum sx_status sx_collector_source(struct sx_run *run, struct sx_collector *collector,
+                                                 const char *name, struct sx_source **out_source,
+                                                 struct sx_error *error);
+
+/* ---- scan.c ---- */
+
+struct sx_join_build;
+
+/* A join's build side limits the rows of a scan's column. */
+struct sx_runtime_filter {
+    struct sx_join_build *join;
+    int32_t column; /* of the scan's columns (not of its projection) */
+};
+
+SX_MUST_CHECK enum sx_status sx_scan_create(struct sx_run *run, const struct sx_plan *plan,
+                                            const struct sx_runtime_filter *filters, int n_filters,
+                                            struct sx_source **out_source, struct sx_error *error);
+/* From now on rows whose value in `column` (of the scan's columns) is NULL or outside of [min, max] need not
+ * come. Columns of types without a range are left alone. Thread-safe. */
+void sx_scan_source_restrict(struct sx_scan_source *source, int32_t column, int64_t min, int64_t max);
+const struct sx_plan *sx_scan_source_plan(const struct sx_scan_source *source);
+void sx_scan_source_progress(const struct sx_scan_source *source, struct sx_exec_progress *progress);
+
+/* ---- values.c, filter.c, project.c, repeat.c ---- */
+
+SX_MUST_CHECK enum sx_status sx_values_create(struct sx_run *run, const struct sx_plan *plan,
+                                              struct sx_source **out_source, struct sx_error *error);
+SX_MUST_CHECK enum sx_status sx_filter_create(struct sx_run *run, const struct sx_plan *plan,
+                                              struct sx_transform **out_transform, struct sx_error *error);
+SX_MUST_CHECK enum sx_status sx_project_create(struct sx_run *run, const struct sx_plan *plan,
+                                               struct sx_transform **out_transform, struct sx_error *error);
+/* Each row as often as its last column (BIGINT, not null, 0 or less: not at all) says; that column is
+ * dropped. */
+SX_MUST_CHECK enum sx_status sx_repeat_create(struct sx_run *run, int n_columns,
+                                              struct sx_transform **out_transform, struct sx_error *error);
+
+/* ---- join_build.c, join_probe.c, join_rest.c ---- */
+
+/* The hash table of a join and its build side's sink. */
+struct sx_join_build {
+    struct sx_sink sink;
+    const struct sx_plan *plan;
+    struct sx_evaluator keys;
+    struct sx_join *table;
+    const int32_t *payload; /* columns of the build child that the table keeps */
+    int32_t n_payload;
+    bool is_right; /* the build side's rows are remembered when they match */
+    /* MARK within groups: tables of the first n_mark_group keys, over all build rows and over those whose
+     * mark key is null */
+    struct sx_join *group_rows;
+    struct sx_join *group_nulls;
+    struct sx_join_info info; /* after seal */
+    bool scheduled;           /* while pipelines are made: those that build it are there */
+};
+SX_MUST_CHECK enum sx_status sx_join_build_create(struct sx_run *run, const struct sx_plan *plan,
+                                                  struct sx_join_build **out_build, struct sx_error *error);
+SX_MUST_CHECK enum sx_status sx_join_probe_create(struct sx_run *run, struct sx_join_build *build,
+                                                  struct sx_transform **out_transform,
+                                                  struct sx_error *error);
+/* The build rows that no probe row matched (RIGHT, FULL, RIGHT_ANTI) or that some did (RIGHT_SEMI). */
+SX_MUST_CHECK enum sx_status sx_join_rest_create(struct sx_run *run, struct sx_join_build *build,
+                                                 struct sx_source **out_source, struct sx_error *error);
+bool sx_join_is_right(enum sx_join_kind kind);
+
+/* ---- aggregate.c ---- */
+
+SX_MUST_CHECK enum sx_status sx_aggregate_create(struct sx_run *run, const struct sx_plan *plan,
+                                                 struct sx_sink **out_sink, struct sx_source **out_source,
+                                                 struct sx_error *error);
+
+/* ---- sort.c, limit.c ---- */
+
+SX_MUST_CHECK enum sx_status sx_sort_create(struct sx_run *run, const struct sx_plan *plan,
+                                            struct sx_sink **out_sink, struct sx_source **out_source,
+                                            struct sx_error *error);
+SX_MUST_CHECK enum sx_status sx_top_n_create(struct sx_run *run, const struct sx_plan *plan,
+                                             struct sx_sink **out_sink, struct sx_source **out_source,
+                                             struct sx_error *error);
+SX_MUST_CHECK enum sx_status sx_limit_create(struct sx_run *run, const struct sx_plan *plan,
+                                             struct sx_sink **out_sink, struct sx_source **out_source,
+                                             struct sx_error *error);
+
+#endif

@@ -1,0 +1,215 @@
+#include "exec/run.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+/* Of a batch's sequence number; the pipeline's number is above them. */
+enum { SEQUENCE_BITS = 48 };
+
+static int64_t now_nanoseconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+enum sx_status sx_no_memory(struct sx_error *error, const char *what) {
+    return sx_error_set(error, SX_OUT_OF_MEMORY, "out of memory: no memory for %s", what);
+}
+
+void *sx_operator_create(struct sx_run *run, size_t size_bytes,
+                         void (*destroy)(struct sx_run *, struct sx_operator *), const char *name_format,
+                         ...) {
+    struct sx_operator *op = sx_arena_alloc(&run->arena, size_bytes);
+    if (!op)
+        return NULL;
+    op->counts = SX_ARENA_ARRAY(&run->arena, run->n_workers, struct sx_operator_count);
+    char name[256];
+    va_list arguments;
+    va_start(arguments, name_format);
+    vsnprintf(name, sizeof name, name_format, arguments);
+    va_end(arguments);
+    op->name = sx_arena_copy_text(&run->arena, name, strlen(name));
+    if (!op->counts || !op->name)
+        return NULL;
+    op->destroy = destroy;
+    op->next_created = run->created;
+    run->created = op;
+    return op;
+}
+
+/* From now on the worker's time goes to `op`. Returns whose it was. */
+static struct sx_operator *account(struct sx_worker *worker, struct sx_operator *op) {
+    struct sx_operator *before = worker->current;
+    int64_t now = now_nanoseconds();
+    if (before)
+        before->counts[worker->index].nanoseconds += now - worker->since;
+    worker->since = now;
+    worker->current = op;
+    return before;
+}
+
+static void count_rows(struct sx_worker *worker, struct sx_operator *op, const struct sx_batch *batch) {
+    op->counts[worker->index].rows += batch->rows_bound;
+    op->counts[worker->index].batches++;
+}
+
+/* An allocation that the budget refused is reported with the operator that asked for it. */
+static enum sx_status name_operator(struct sx_worker *worker, const struct sx_operator *op,
+                                    enum sx_status status) {
+    struct sx_error *error = sx_worker_error(worker);
+    if (status == SX_OUT_OF_MEMORY && strncmp(error->text, "out of memory", 13) == 0)
+        return sx_error_prefix(error, "%s", op->name);
+    return status;
+}
+
+enum sx_status sx_emit(struct sx_worker *worker, int at, struct sx_batch *batch) {
+    const struct sx_pipeline *pipeline = worker->pipeline;
+    enum sx_status status = SX_OK;
+    if (batch->rows_bound > 0) {
+        if (worker->current)
+            count_rows(worker, worker->current, batch);
+        bool last = at == pipeline->n_transforms;
+        struct sx_operator *op = last ? &pipeline->sink->base : &pipeline->transforms[at]->base;
+        struct sx_operator *caller = account(worker, op);
+        if (last)
+            status = pipeline->sink->consume(pipeline->sink, worker, batch);
+        else
+            status = pipeline->transforms[at]->push(pipeline->transforms[at], worker, at, batch);
+        status = name_operator(worker, op, status);
+        account(worker, caller);
+    }
+    sx_batch_release(batch);
+    return status;
+}
+
+/* Keeps the first error and stops the others. */
+static void fail(struct sx_worker *worker, enum sx_status status) {
+    struct sx_run *run = worker->run;
+    pthread_mutex_lock(&run->error_lock);
+    if (!atomic_load(&run->failed)) {
+        run->error = worker->stream->error;
+        run->error.status = status;
+        atomic_store(&run->failed, true);
+    }
+    pthread_mutex_unlock(&run->error_lock);
+}
+
+static bool stopped(const struct sx_run *run) {
+    return atomic_load_explicit(&run->failed, memory_order_relaxed);
+}
+
+enum sx_status sx_check_cancel(struct sx_worker *worker) {
+    const atomic_bool *cancel = worker->run->options.cancel;
+    if (cancel && atomic_load_explicit(cancel, memory_order_relaxed))
+        return sx_error_set(sx_worker_error(worker), SX_CANCELLED, "the query was cancelled");
+    if (stopped(worker->run))
+        return sx_error_set(sx_worker_error(worker), SX_CANCELLED, "another worker has failed");
+    return SX_OK;
+}
+
+bool sx_worker_satisfied(const struct sx_worker *worker) {
+    const struct sx_sink *sink = worker->pipeline->sink;
+    return sink->feeders == 1 && sink->satisfied && sink->satisfied(sink, worker);
+}
+
+static enum sx_status drain_source(struct sx_worker *worker, const struct sx_pipeline *pipeline) {
+    struct sx_source *source = pipeline->source;
+    struct sx_sink *sink = pipeline->sink;
+    while (!stopped(worker->run) && !(sink->satisfied && sink->satisfied(sink, worker))) {
+        SX_TRY(sx_check_cancel(worker));
+        struct sx_batch batch = {0};
+        bool done = false;
+        SX_TRY(name_operator(worker, &source->base, source->next(source, worker, &batch, &done)));
+        if (done)
+            break;
+        worker->sequence += (int64_t)pipeline->index << SEQUENCE_BITS;
+        SX_TRY(sx_emit(worker, 0, &batch));
+    }
+    return SX_OK;
+}
+
+static void work_pipeline(int member, void *context) {
+    struct sx_run *run = context;
+    struct sx_worker *worker = &run->workers[member];
+    worker->pipeline = run->round_pipeline;
+    account(worker, &run->round_pipeline->source->base);
+    enum sx_status status = drain_source(worker, run->round_pipeline);
+    account(worker, NULL);
+    if (status != SX_OK)
+        fail(worker, status);
+}
+
+static void work_parts(int member, void *context) {
+    struct sx_run *run = context;
+    struct sx_worker *worker = &run->workers[member];
+    struct sx_sink *sink = run->round_sink;
+    account(worker, &sink->base);
+    while (!stopped(run)) {
+        int part = atomic_fetch_add(&run->round_next, 1);
+        if (part >= run->round_parts)
+            break;
+        enum sx_status status = sx_check_cancel(worker);
+        if (status == SX_OK)
+            status = name_operator(worker, &sink->base, sink->part(sink, worker, part));
+        if (status != SX_OK)
+            fail(worker, status);
+    }
+    account(worker, NULL);
+}
+
+static enum sx_status end_sink(struct sx_run *run, struct sx_sink *sink) {
+    struct sx_worker *worker = &run->workers[0];
+    enum sx_status status = SX_OK;
+    int parts = 0;
+    account(worker, &sink->base);
+    if (sink->finish)
+        status = name_operator(worker, &sink->base, sink->finish(sink, worker, &parts));
+    account(worker, NULL);
+    if (status == SX_OK && sink->part && parts > 0) {
+        run->round_sink = sink;
+        run->round_parts = parts;
+        atomic_store(&run->round_next, 0);
+        sx_team_run(run->options.team, work_parts, run);
+    }
+    account(worker, &sink->base);
+    if (status == SX_OK && !stopped(run) && sink->seal)
+        status = name_operator(worker, &sink->base, sink->seal(sink, worker));
+    account(worker, NULL);
+    if (status != SX_OK)
+        fail(worker, status);
+    return status;
+}
+
+static void run_pipeline(struct sx_run *run, struct sx_pipeline *pipeline) {
+    struct sx_worker *first = &run->workers[0];
+    struct sx_source *source = pipeline->source;
+    if (source->open) {
+        account(first, &source->base);
+        enum sx_status status = source->open(source, first);
+        account(first, NULL);
+        if (status != SX_OK)
+            fail(first, name_operator(first, &source->base, status));
+    }
+    if (pipeline->index + 1 < run->n_pipelines) {
+        struct sx_source *next = run->pipelines[pipeline->index + 1].source;
+        if (next->prefetch)
+            next->prefetch(next);
+    }
+    if (stopped(run))
+        return;
+    run->round_pipeline = pipeline;
+    sx_team_run(run->options.team, work_pipeline, run);
+    if (!stopped(run) && --pipeline->sink->feeders == 0)
+        (void)end_sink(run, pipeline->sink);
+}
+
+enum sx_status sx_run_pipelines(struct sx_run *run, struct sx_error *error) {
+    for (int i = 0; i < run->n_pipelines && !stopped(run); i++)
+        run_pipeline(run, &run->pipelines[i]);
+    if (!stopped(run))
+        return SX_OK;
+    *error = run->error;
+    return run->error.status;
+}

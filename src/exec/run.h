@@ -1,0 +1,139 @@
+/* Inside of src/exec: pipelines of a source, transforms and a sink, and the workers that run them. An
+ * operator is one file with its own struct that begins with one of the three bases below. */
+#ifndef SX_EXEC_RUN_H
+#define SX_EXEC_RUN_H
+
+#include <pthread.h>
+
+#include "exec/execute.h"
+
+struct sx_worker;
+
+struct sx_operator_count {
+    int64_t rows;
+    int64_t batches;
+    int64_t nanoseconds;
+    char padding[40]; /* one cache line a worker */
+};
+
+/* What every operator has. */
+struct sx_operator {
+    const char *name;                 /* in the run's arena */
+    struct sx_operator_count *counts; /* one a worker */
+    void (*destroy)(struct sx_run *run, struct sx_operator *op);
+    struct sx_operator *next_created;
+};
+
+/* Gives batches. `open` (may be NULL) is called once before the workers start. */
+struct sx_source {
+    struct sx_operator base;
+    enum sx_status (*open)(struct sx_source *source, struct sx_worker *worker);
+    /* The next batch (the caller's), or *out_done. Sets worker->sequence: batches of one source are ordered
+     * by it (below 2^48), and one worker gets them in ascending order. Called by all workers at the same
+     * time. */
+    enum sx_status (*next)(struct sx_source *source, struct sx_worker *worker, struct sx_batch *out_batch,
+                           bool *out_done);
+    /* May be NULL: tells the source that a later pipeline will need it. */
+    void (*prefetch)(struct sx_source *source);
+};
+
+/* Takes a batch and emits any number of batches to the operator after it: sx_emit(worker, at + 1, &batch).
+ * The batch stays the caller's. */
+struct sx_transform {
+    struct sx_operator base;
+    enum sx_status (*push)(struct sx_transform *transform, struct sx_worker *worker, int at,
+                           struct sx_batch *batch);
+};
+
+/* Takes batches until all pipelines that feed it have ended; then `finish` once, `part` for each part in
+ * parallel, and `seal` once. finish, part and seal may be NULL. */
+struct sx_sink {
+    struct sx_operator base;
+    /* The batch stays the caller's; a sink that keeps it takes its contents and leaves it zeroed. */
+    enum sx_status (*consume)(struct sx_sink *sink, struct sx_worker *worker, struct sx_batch *batch);
+    enum sx_status (*finish)(struct sx_sink *sink, struct sx_worker *worker, int *out_parts);
+    enum sx_status (*part)(struct sx_sink *sink, struct sx_worker *worker, int part);
+    enum sx_status (*seal)(struct sx_sink *sink, struct sx_worker *worker);
+    /* May be NULL. True: rows that this worker has not brought yet are not needed. */
+    bool (*satisfied)(const struct sx_sink *sink, const struct sx_worker *worker);
+    int feeders; /* pipelines that have not ended */
+};
+
+struct sx_pipeline {
+    int index;
+    struct sx_source *source;
+    struct sx_transform **transforms;
+    int n_transforms;
+    struct sx_sink *sink;
+};
+
+struct sx_worker {
+    int index;
+    struct sx_run *run;
+    struct sx_stream *stream;
+    const struct sx_pipeline *pipeline;
+    int64_t sequence;            /* of the source batch in work; those of later pipelines are greater */
+    struct sx_operator *current; /* whose time it is */
+    int64_t since;               /* when it became so, nanoseconds */
+};
+
+struct sx_collector;
+
+struct sx_run {
+    struct sx_exec_options options;
+    struct sx_arena arena;
+    int n_workers;
+    struct sx_worker *workers;
+    struct sx_pipeline *pipelines;
+    int n_pipelines;
+    int capacity_pipelines;
+    struct sx_operator *created; /* all, newest first */
+    struct sx_scan_source **scans;
+    int n_scans;
+    struct sx_collector **materialized; /* by id */
+    struct sx_collector *result;
+    int64_t result_batch;
+    struct sx_operator_report *reports;
+    pthread_mutex_t error_lock;
+    struct sx_error error; /* the first that a worker met */
+    atomic_bool failed;
+    /* work of the round in progress */
+    const struct sx_pipeline *round_pipeline;
+    struct sx_sink *round_sink;
+    int round_parts;
+    atomic_int round_next;
+};
+
+/* Zeroed operator of `size` bytes in the run's arena, registered for destruction; `name` is formatted. NULL:
+ * no memory. */
+void *sx_operator_create(struct sx_run *run, size_t size_bytes,
+                         void (*destroy)(struct sx_run *, struct sx_operator *), const char *name_format, ...)
+    SX_PRINTF(4, 5);
+
+/* Passes rows on to transform `at` of the worker's pipeline, or to the sink behind the last. Empty batches
+ * are dropped. Releases the batch in every case. */
+SX_MUST_CHECK enum sx_status sx_emit(struct sx_worker *worker, int at, struct sx_batch *batch);
+
+/* The worker's primitives. */
+static inline const struct sx_backend_ops *sx_ops(const struct sx_worker *worker) {
+    return &worker->stream->backend->ops;
+}
+static inline struct sx_error *sx_worker_error(struct sx_worker *worker) {
+    return &worker->stream->error;
+}
+
+/* SX_CANCELLED once the query's cancel flag is set or another worker has failed. Operators call it at least
+ * once per batch that they make. */
+SX_MUST_CHECK enum sx_status sx_check_cancel(struct sx_worker *worker);
+
+/* True: what is left of the worker's batch is not needed. Never while another pipeline of the same sink is to
+ * come, which may depend on what this one leaves behind (the rest of a RIGHT join). */
+bool sx_worker_satisfied(const struct sx_worker *worker);
+
+/* "no memory for WHAT" as a status. */
+enum sx_status sx_no_memory(struct sx_error *error, const char *what);
+
+/* Runs every pipeline in order and then its sink's end. */
+SX_MUST_CHECK enum sx_status sx_run_pipelines(struct sx_run *run, struct sx_error *error);
+
+#endif

@@ -1,0 +1,338 @@
+/* Table scan with late decoding: the columns of the first filter are decoded, then those of the next for the
+ * rows that are left, and the rest only for rows that pass all. */
+#include "exec/scan.h"
+
+#include <string.h>
+
+#include "exec/prune.h"
+
+/* ---- decoding ---- */
+
+static enum sx_status decoder_at(struct sx_scan_source *scan, struct sx_worker *worker,
+                                 struct scan_worker *state, int32_t column, int64_t row,
+                                 struct sx_decoder **out_decoder) {
+    const struct sx_column_chunk *chunk = &state->group->columns[column];
+    const struct sx_backend_ops *ops = sx_ops(worker);
+    struct sx_decoder **decoder = &state->decoders[column];
+    enum sx_status status = SX_OK;
+    if (!*decoder) {
+        SX_GO(ops->decoder_create(worker->stream, &chunk->spec, chunk->pages, chunk->n_pages, chunk->owner,
+                                  decoder));
+        state->positions[column] = 0;
+    }
+    if (state->positions[column] < row)
+        SX_GO(ops->decoder_skip(worker->stream, *decoder, row - state->positions[column]));
+    state->positions[column] = row;
+    *out_decoder = *decoder;
+    return SX_OK;
+out:
+    return status == SX_FILE ? sx_row_group_error(state->group, scan->scan, column, sx_worker_error(worker))
+                             : status;
+}
+
+/* Decodes a column for the rows that are left of the chunk, unless that is done. */
+static enum sx_status decode(struct sx_scan_source *scan, struct sx_worker *worker, struct scan_worker *state,
+                             int32_t column) {
+    struct scan_chunk *chunk = &state->work;
+    if (chunk->decoded[column])
+        return SX_OK;
+    int64_t first = state->row;
+    struct sx_decoder *decoder = NULL;
+    SX_TRY(decoder_at(scan, worker, state, column, first, &decoder));
+    const struct sx_tensor *selection = chunk->selection.length < 0 ? NULL : &chunk->selection;
+    enum sx_status status = sx_ops(worker)->decoder_read(worker->stream, decoder, chunk->chunk_rows,
+                                                         selection, &chunk->columns.columns[column]);
+    if (status == SX_FILE)
+        return sx_row_group_error(state->group, scan->scan, column, sx_worker_error(worker));
+    SX_TRY(status);
+    state->positions[column] = first + chunk->chunk_rows;
+    chunk->decoded[column] = true;
+    return SX_OK;
+}
+
+static void drop_decoders(struct sx_scan_source *scan, struct sx_worker *worker, struct scan_worker *state) {
+    for (int32_t c = 0; c < scan->plan->u.scan.n_columns; c++) {
+        if (state->decoders[c])
+            sx_ops(worker)->decoder_destroy(worker->stream, state->decoders[c]);
+        state->decoders[c] = NULL;
+    }
+    sx_row_group_release(state->group);
+    state->group = NULL;
+}
+
+/* ---- filtering a chunk ---- */
+
+static void drop_column(struct scan_chunk *chunk, int32_t column) {
+    sx_tensor_release(&chunk->columns.columns[column]);
+    chunk->decoded[column] = false;
+}
+
+static bool used_later(const struct sx_scan_source *scan, const struct scan_worker *state, int32_t from,
+                       int32_t column) {
+    if (scan->projected[column])
+        return true;
+    for (int32_t i = from; i < state->n_order; i++) {
+        const struct scan_step *step = &scan->steps[state->order[i]];
+        for (int32_t c = 0; c < step->n_columns; c++)
+            if (step->columns[c] == column)
+                return true;
+    }
+    return false;
+}
+
+/* Keeps the rows of `passing` in the selection and in every decoded column that is still needed. */
+static enum sx_status narrow(struct sx_scan_source *scan, struct sx_worker *worker, struct scan_worker *state,
+                             int32_t next_step, struct sx_tensor *passing) {
+    struct scan_chunk *chunk = &state->work;
+    const struct sx_backend_ops *ops = sx_ops(worker);
+    for (int32_t c = 0; c < scan->plan->u.scan.n_columns; c++) {
+        if (!chunk->decoded[c])
+            continue;
+        if (!used_later(scan, state, next_step, c)) {
+            drop_column(chunk, c);
+            continue;
+        }
+        struct sx_tensor kept;
+        SX_TRY(ops->gather(worker->stream, &chunk->columns.columns[c], passing, &kept));
+        sx_tensor_release(&chunk->columns.columns[c]);
+        chunk->columns.columns[c] = kept;
+    }
+    if (chunk->selection.length < 0) {
+        chunk->selection = *passing;
+        *passing = (struct sx_tensor){0};
+    } else {
+        struct sx_tensor positions;
+        SX_TRY(ops->gather(worker->stream, &chunk->selection, passing, &positions));
+        sx_tensor_release(&chunk->selection);
+        chunk->selection = positions;
+    }
+    chunk->rows = chunk->selection.length;
+    chunk->columns.rows = chunk->columns.rows_bound = chunk->rows;
+    return SX_OK;
+}
+
+static enum sx_status filter_chunk(struct sx_scan_source *scan, struct sx_worker *worker,
+                                   struct scan_worker *state) {
+    struct scan_chunk *chunk = &state->work;
+    for (int32_t i = 0; i < state->n_order && chunk->rows > 0; i++) {
+        struct scan_step *step = &scan->steps[state->order[i]];
+        for (int32_t c = 0; c < step->n_columns; c++)
+            SX_TRY(decode(scan, worker, state, step->columns[c]));
+        struct sx_tensor passing = {0};
+        SX_TRY(scan_step_select(step, worker, chunk, &passing));
+        enum sx_status status = SX_OK;
+        if (passing.length == 0)
+            chunk->rows = 0;
+        else if (passing.length < chunk->rows)
+            status = narrow(scan, worker, state, i + 1, &passing);
+        sx_tensor_release(&passing);
+        SX_TRY(status);
+    }
+    return SX_OK;
+}
+
+/* The projected columns of the rows that are left. */
+static enum sx_status take_output(struct sx_scan_source *scan, struct sx_worker *worker,
+                                  struct scan_worker *state, struct sx_batch *out_batch) {
+    const struct sx_scan_plan *plan = &scan->plan->u.scan;
+    for (int32_t i = 0; i < plan->n_projection; i++)
+        SX_TRY(decode(scan, worker, state, plan->projection[i]));
+    return sx_batch_gather(worker, &state->work.columns, plan->projection, plan->n_projection, NULL,
+                           out_batch);
+}
+
+static void reset_chunk(struct sx_scan_source *scan, struct scan_worker *state, int64_t rows) {
+    struct scan_chunk *chunk = &state->work;
+    for (int32_t c = 0; c < scan->plan->u.scan.n_columns; c++)
+        drop_column(chunk, c);
+    sx_tensor_release(&chunk->selection);
+    chunk->selection.length = -1;
+    chunk->chunk_rows = chunk->rows = rows;
+    chunk->columns.rows = chunk->columns.rows_bound = rows;
+}
+
+/* ---- row groups ---- */
+
+static enum sx_status next_group(struct sx_scan_source *scan, struct sx_worker *worker,
+                                 struct scan_worker *state, bool *out_done) {
+    if (state->group)
+        drop_decoders(scan, worker, state);
+    SX_TRY(sx_scan_next(scan->scan, &state->group, sx_worker_error(worker)));
+    *out_done = !state->group;
+    if (*out_done)
+        return SX_OK;
+    state->range = 0;
+    state->row = state->group->n_ranges > 0 ? state->group->ranges[0].first : 0;
+    state->chunk = 0;
+    scan_steps_order(scan, state);
+    return SX_OK;
+}
+
+/* Rows of the next chunk of the group; 0: the group is through. Moves to the next range when one ends. */
+static int64_t next_chunk_rows(const struct sx_scan_source *scan, struct scan_worker *state) {
+    const struct sx_row_group *group = state->group;
+    while (state->range < group->n_ranges) {
+        const struct sx_row_range *range = &group->ranges[state->range];
+        int64_t left = range->first + range->rows - state->row;
+        if (left > 0)
+            return left < scan->chunk_rows ? left : scan->chunk_rows;
+        state->range++;
+        if (state->range < group->n_ranges)
+            state->row = group->ranges[state->range].first;
+    }
+    return 0;
+}
+
+static enum sx_status scan_next(struct sx_source *source, struct sx_worker *worker,
+                                struct sx_batch *out_batch, bool *out_done) {
+    struct sx_scan_source *scan = (struct sx_scan_source *)source;
+    struct scan_worker *state = &scan->workers[worker->index];
+    *out_done = scan->never;
+    while (!*out_done) {
+        int64_t rows = state->group ? next_chunk_rows(scan, state) : 0;
+        if (rows == 0) {
+            SX_TRY(next_group(scan, worker, state, out_done));
+            continue;
+        }
+        worker->sequence = state->group->first_row + state->row;
+        reset_chunk(scan, state, rows);
+        SX_TRY(filter_chunk(scan, worker, state));
+        bool any = state->work.rows > 0;
+        if (any)
+            SX_TRY(take_output(scan, worker, state, out_batch));
+        state->row += rows;
+        if (any)
+            return SX_OK;
+        SX_TRY(sx_check_cancel(worker));
+    }
+    return SX_OK;
+}
+
+/* Joins that filter this scan are built by now. */
+static enum sx_status scan_open(struct sx_source *source, struct sx_worker *worker) {
+    struct sx_scan_source *scan = (struct sx_scan_source *)source;
+    (void)worker;
+    for (int32_t i = 0; i < scan->n_steps; i++) {
+        const struct sx_join_build *join = scan->steps[i].join;
+        if (!join)
+            continue;
+        if (join->info.rows == 0)
+            scan->never = true;
+        if (join->info.has_range)
+            sx_scan_restrict(scan->scan, scan->steps[i].columns[0], join->info.key_min, join->info.key_max);
+    }
+    return SX_OK;
+}
+
+static bool waits_for_joins(const struct sx_scan_source *scan) {
+    return scan->n_steps > 0 && scan->steps[scan->n_steps - 1].join;
+}
+
+static void scan_prefetch(struct sx_source *source) {
+    struct sx_scan_source *scan = (struct sx_scan_source *)source;
+    if (!waits_for_joins(scan))
+        sx_scan_prefetch(scan->scan);
+}
+
+static void scan_destroy(struct sx_run *run, struct sx_operator *op) {
+    struct sx_scan_source *scan = (struct sx_scan_source *)op;
+    for (int w = 0; scan->workers && w < run->n_workers; w++) {
+        struct scan_worker *state = &scan->workers[w];
+        if (!state->work.columns.columns)
+            continue;
+        reset_chunk(scan, state, 0);
+        sx_batch_release(&state->work.columns);
+        if (state->group)
+            drop_decoders(scan, &run->workers[w], state);
+    }
+    for (int32_t i = 0; i < scan->n_steps; i++)
+        sx_evaluator_release(run, &scan->steps[i].conjunct);
+    sx_scan_close(scan->scan);
+}
+
+/* ---- creation ---- */
+
+static enum sx_status create_workers(struct sx_scan_source *scan, struct sx_run *run,
+                                     struct sx_error *error) {
+    const int32_t n_columns = scan->plan->u.scan.n_columns;
+    struct scan_worker *workers = SX_ARENA_ARRAY(&run->arena, run->n_workers, struct scan_worker);
+    if (!workers)
+        return sx_no_memory(error, "a scan");
+    scan->workers = workers;
+    for (int w = 0; w < run->n_workers; w++) {
+        struct scan_worker *state = &workers[w];
+        state->decoders = SX_ARENA_ARRAY(&run->arena, n_columns, struct sx_decoder *);
+        state->positions = SX_ARENA_ARRAY(&run->arena, n_columns, int64_t);
+        state->order = SX_ARENA_ARRAY(&run->arena, scan->n_steps, int32_t);
+        state->work.decoded = SX_ARENA_ARRAY(&run->arena, n_columns, bool);
+        if (!state->decoders || !state->positions || !state->order || !state->work.decoded)
+            return sx_no_memory(error, "a scan");
+        SX_TRY(sx_batch_create(n_columns, 0, &state->work.columns, error));
+    }
+    return SX_OK;
+}
+
+static enum sx_status open_storage(struct sx_scan_source *scan, struct sx_run *run, struct sx_error *error) {
+    const struct sx_scan_plan *plan = &scan->plan->u.scan;
+    const char **names = SX_ARENA_ARRAY(&run->arena, plan->n_columns, const char *);
+    struct sx_type *types = SX_ARENA_ARRAY(&run->arena, plan->n_columns, struct sx_type);
+    if (!names || !types)
+        return sx_no_memory(error, "a scan");
+    for (int32_t c = 0; c < plan->n_columns; c++) {
+        names[c] = plan->columns[c].source;
+        types[c] = plan->columns[c].type;
+    }
+    struct sx_scan_request request = {
+        .table = plan->table,
+        .files = plan->files,
+        .n_files = plan->n_files,
+        .column_names = names,
+        .column_types = types,
+        .n_columns = plan->n_columns,
+        .keep_dictionaries = true,
+        .queue_bytes = run->options.queue_bytes,
+    };
+    SX_TRY(sx_prune_find(&run->arena, plan, &request.prunes, &request.n_prunes, error));
+    return sx_scan_open(run->options.storage, &request, run->options.cancel, &scan->scan, error);
+}
+
+enum sx_status sx_scan_create(struct sx_run *run, const struct sx_plan *plan,
+                              const struct sx_runtime_filter *filters, int n_filters,
+                              struct sx_source **out_source, struct sx_error *error) {
+    struct sx_scan_source *scan = sx_operator_create(run, sizeof *scan, scan_destroy, "SCAN %s",
+                                                     plan->u.scan.table ? plan->u.scan.table : "");
+    if (!scan)
+        return sx_no_memory(error, "a scan");
+    scan->plan = plan;
+    scan->chunk_rows = plan->u.scan.n_columns ? run->options.backend->traits.chunk_rows : INT64_MAX;
+    scan->projected = SX_ARENA_ARRAY(&run->arena, plan->u.scan.n_columns, bool);
+    if (!scan->projected)
+        return sx_no_memory(error, "a scan");
+    for (int32_t i = 0; i < plan->u.scan.n_projection; i++)
+        scan->projected[plan->u.scan.projection[i]] = true;
+    SX_TRY(open_storage(scan, run, error));
+    SX_TRY(scan_steps_create(scan, run, filters, n_filters, error));
+    SX_TRY(create_workers(scan, run, error));
+    scan->source.open = scan_open;
+    scan->source.next = scan_next;
+    scan->source.prefetch = scan_prefetch;
+    *out_source = &scan->source;
+    return SX_OK;
+}
+
+void sx_scan_source_progress(const struct sx_scan_source *source, struct sx_exec_progress *progress) {
+    struct sx_scan_progress scan;
+    sx_scan_progress(source->scan, &scan);
+    progress->total_rows += scan.total_rows;
+    progress->done_rows += scan.done_rows;
+    progress->read_bytes += scan.read_bytes;
+    progress->pruned_rows += scan.pruned_rows;
+}
+
+void sx_scan_source_restrict(struct sx_scan_source *source, int32_t column, int64_t min, int64_t max) {
+    sx_scan_restrict(source->scan, column, min, max);
+}
+
+const struct sx_plan *sx_scan_source_plan(const struct sx_scan_source *source) {
+    return source->plan;
+}

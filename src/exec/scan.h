@@ -1,0 +1,65 @@
+/* Inside of the scan operator: its filter steps (scan_step.c) and its chunks (scan.c). */
+#ifndef SX_EXEC_SCAN_H
+#define SX_EXEC_SCAN_H
+
+#include "exec/operators.h"
+
+/* One thing that drops rows: a conjunct of the query or a join's runtime filter. What it costs and what it
+ * drops is measured while running, and the steps are taken in the order of their worth. */
+struct scan_step {
+    int32_t *columns; /* read by it */
+    int32_t n_columns;
+    struct sx_evaluator conjunct; /* unless join is set */
+    bool fallible;                /* the conjunct may raise an error */
+    struct sx_join_build *join;
+    atomic_int_fast64_t rows_in;
+    atomic_int_fast64_t rows_out;
+    atomic_int_fast64_t nanoseconds;
+};
+
+/* Rows of one chunk while they are filtered. */
+struct scan_chunk {
+    int64_t chunk_rows;         /* rows of the chunk in the file */
+    int64_t rows;               /* left */
+    struct sx_tensor selection; /* their positions in the chunk; length -1: all */
+    struct sx_batch columns;    /* all of the scan's columns; those decoded hold `rows` rows */
+    bool *decoded;
+};
+
+struct scan_worker {
+    struct sx_row_group *group;
+    struct sx_decoder **decoders; /* one a column, made when first read */
+    int64_t *positions;           /* row of the group at which each decoder stands */
+    int range;
+    int64_t row; /* next row of the range */
+    int32_t chunk;
+    int32_t *order; /* steps in the order in which this worker takes them */
+    int32_t n_order;
+    struct scan_chunk work;
+};
+
+struct sx_scan_source {
+    struct sx_source source;
+    const struct sx_plan *plan;
+    struct sx_scan *scan;
+    int64_t chunk_rows;
+    struct scan_step *steps;
+    int32_t n_steps;
+    bool *projected; /* per column */
+    bool never;      /* a join that filters it has no rows: nothing comes */
+    struct scan_worker *workers;
+};
+
+/* Steps from the plan's filters and the runtime filters. */
+SX_MUST_CHECK enum sx_status scan_steps_create(struct sx_scan_source *scan, struct sx_run *run,
+                                               const struct sx_runtime_filter *filters, int n_filters,
+                                               struct sx_error *error);
+/* Sets worker->order by what has been measured so far; steps that drop next to nothing are left out if they
+ * may be. */
+void scan_steps_order(struct sx_scan_source *scan, struct scan_worker *state);
+/* Rows of the chunk that pass: I32 positions among the rows that are left. */
+SX_MUST_CHECK enum sx_status scan_step_select(struct scan_step *step, struct sx_worker *worker,
+                                              const struct scan_chunk *chunk,
+                                              struct sx_tensor *out_selection);
+
+#endif

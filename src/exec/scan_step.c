@@ -1,0 +1,120 @@
+#include <string.h>
+#include <time.h>
+
+#include "exec/scan.h"
+
+static int64_t thread_nanoseconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+struct column_set {
+    bool *used;
+};
+
+static void note_column(int32_t column, void *context) {
+    ((struct column_set *)context)->used[column] = true;
+}
+
+static enum sx_status set_columns(struct scan_step *step, struct sx_run *run, const bool *used,
+                                  int32_t n_columns, struct sx_error *error) {
+    step->columns = SX_ARENA_ARRAY(&run->arena, n_columns, int32_t);
+    if (!step->columns)
+        return sx_no_memory(error, "a scan's filter");
+    for (int32_t c = 0; c < n_columns; c++)
+        if (used[c])
+            step->columns[step->n_columns++] = c;
+    return SX_OK;
+}
+
+static enum sx_status make_conjunct(struct scan_step *step, struct sx_run *run,
+                                    const struct sx_scan_plan *plan, struct sx_expression *conjunct,
+                                    struct sx_error *error) {
+    struct column_set set = {SX_ARENA_ARRAY(&run->arena, plan->n_columns, bool)};
+    struct sx_type *types = SX_ARENA_ARRAY(&run->arena, plan->n_columns, struct sx_type);
+    if (!set.used || !types)
+        return sx_no_memory(error, "a scan's filter");
+    for (int32_t c = 0; c < plan->n_columns; c++)
+        types[c] = plan->columns[c].type;
+    sx_expression_columns(conjunct, note_column, &set);
+    SX_TRY(set_columns(step, run, set.used, plan->n_columns, error));
+    step->fallible = sx_expression_fallible(conjunct);
+    return sx_evaluator_init(run, &conjunct, 1, types, plan->n_columns, &step->conjunct, error);
+}
+
+enum sx_status scan_steps_create(struct sx_scan_source *scan, struct sx_run *run,
+                                 const struct sx_runtime_filter *filters, int n_filters,
+                                 struct sx_error *error) {
+    const struct sx_scan_plan *plan = &scan->plan->u.scan;
+    scan->steps = SX_ARENA_ARRAY(&run->arena, plan->n_filters + n_filters, struct scan_step);
+    if (!scan->steps)
+        return sx_no_memory(error, "a scan's filters");
+    for (int32_t i = 0; i < plan->n_filters; i++)
+        SX_TRY(make_conjunct(&scan->steps[scan->n_steps++], run, plan, plan->filters[i], error));
+    for (int i = 0; i < n_filters; i++) {
+        struct scan_step *step = &scan->steps[scan->n_steps++];
+        step->join = filters[i].join;
+        step->columns = SX_ARENA_NEW(&run->arena, int32_t);
+        if (!step->columns)
+            return sx_no_memory(error, "a scan's filters");
+        step->columns[0] = filters[i].column;
+        step->n_columns = 1;
+    }
+    return SX_OK;
+}
+
+/* Conjuncts in front of one that may raise an error may guard it. */
+static bool keeps_place(const struct scan_step *step) {
+    return !step->join && step->fallible;
+}
+
+/* Rows dropped per nanosecond; steps not measured yet come first, conjuncts before joins. */
+static double worth(struct scan_step *step) {
+    int64_t in = atomic_load_explicit(&step->rows_in, memory_order_relaxed);
+    int64_t out = atomic_load_explicit(&step->rows_out, memory_order_relaxed);
+    int64_t spent = atomic_load_explicit(&step->nanoseconds, memory_order_relaxed);
+    if (in == 0)
+        return step->join ? 1e9 : 2e9;
+    return (double)(in - out) / (double)(spent + 1);
+}
+
+/* A runtime filter is only there to save work: one that passes nearly everything costs more than it saves. */
+static bool useless(struct scan_step *step) {
+    enum { ENOUGH_ROWS = 100000 };
+    if (!step->join)
+        return false;
+    int64_t in = atomic_load_explicit(&step->rows_in, memory_order_relaxed);
+    int64_t out = atomic_load_explicit(&step->rows_out, memory_order_relaxed);
+    return in > ENOUGH_ROWS && out > in - in / 8;
+}
+
+void scan_steps_order(struct sx_scan_source *scan, struct scan_worker *state) {
+    state->n_order = 0;
+    for (int32_t i = 0; i < scan->n_steps; i++) {
+        if (useless(&scan->steps[i]))
+            continue;
+        double mine = worth(&scan->steps[i]);
+        int32_t at = state->n_order++;
+        for (; at > 0 && !keeps_place(&scan->steps[i]) && worth(&scan->steps[state->order[at - 1]]) < mine;
+             at--)
+            state->order[at] = state->order[at - 1];
+        state->order[at] = i;
+    }
+}
+
+enum sx_status scan_step_select(struct scan_step *step, struct sx_worker *worker,
+                                const struct scan_chunk *chunk, struct sx_tensor *out_selection) {
+    int64_t begin = thread_nanoseconds();
+    struct sx_tensor selection = {0};
+    if (step->join)
+        SX_TRY(sx_ops(worker)->join_filter(worker->stream, step->join->table,
+                                           &chunk->columns.columns[step->columns[0]], NULL, &selection));
+    else
+        SX_TRY(sx_evaluator_select(&step->conjunct, worker, &chunk->columns, &selection));
+    atomic_fetch_add_explicit(&step->rows_in, chunk->rows, memory_order_relaxed);
+    atomic_fetch_add_explicit(&step->rows_out, selection.length, memory_order_relaxed);
+    atomic_fetch_add_explicit(&step->nanoseconds, thread_nanoseconds() - begin, memory_order_relaxed);
+    *out_selection = selection;
+    return SX_OK;
+}

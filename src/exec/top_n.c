@@ -1,0 +1,217 @@
+/* ORDER BY … LIMIT: each worker keeps its first rows; from time to time what can't be among them is dropped.
+ * Ties are broken by where the row came from, so that the answer does not depend on the number of workers. */
+#include <stdlib.h>
+
+#include "exec/sort_keys.h"
+#include "exec/top_bound.h"
+
+enum { SLACK_ROWS = 2048, EXTRA_COLUMNS = 2 /* sequence of the batch, row in the batch */ };
+
+struct top_worker {
+    struct sx_batch *kept; /* with the extra columns */
+    int64_t n_kept;
+    int64_t capacity;
+    int64_t rows;
+    struct sx_bound bound; /* rows beyond it can't be among the first */
+};
+
+struct top_n {
+    struct sx_sink sink;
+    const struct sx_plan *plan;
+    struct sx_sort_keys keys;
+    struct sx_bound_finder bounds;
+    struct top_worker *workers;
+    int64_t wanted;         /* limit + offset */
+    struct sx_batch answer; /* sorted, wanted rows */
+};
+
+static enum sx_status keep(struct top_worker *mine, struct sx_worker *worker, struct sx_batch *batch) {
+    if (mine->n_kept == mine->capacity) {
+        int64_t capacity = mine->capacity ? 2 * mine->capacity : 16;
+        struct sx_batch *grown = realloc(mine->kept, (size_t)capacity * sizeof *grown);
+        if (!grown)
+            return sx_no_memory(sx_worker_error(worker), "a list of batches");
+        mine->kept = grown;
+        mine->capacity = capacity;
+    }
+    mine->rows += batch->rows;
+    mine->kept[mine->n_kept++] = *batch;
+    *batch = (struct sx_batch){0};
+    return SX_OK;
+}
+
+static void drop_kept(struct top_worker *mine) {
+    for (int64_t i = 0; i < mine->n_kept; i++)
+        sx_batch_release(&mine->kept[i]);
+    mine->n_kept = 0;
+    mine->rows = 0;
+}
+
+static enum sx_status concat_kept(struct top_n *top, const struct top_worker *mine, struct sx_worker *worker,
+                                  struct sx_batch *out_batch) {
+    const struct sx_plan *child = top->plan->children[0];
+    struct sx_batch made = {0};
+    enum sx_status status = SX_OK;
+    const struct sx_tensor **parts = calloc((size_t)mine->n_kept + 1, sizeof(*parts));
+    if (!parts)
+        return sx_no_memory(sx_worker_error(worker), "a list of columns");
+    SX_GO(sx_batch_create(child->n_columns + EXTRA_COLUMNS, mine->rows, &made, sx_worker_error(worker)));
+    for (int32_t c = 0; c < made.n_columns; c++) {
+        struct sx_type type = c < child->n_columns ? child->columns[c].type : sx_type_of(SX_TYPE_I64);
+        for (int64_t i = 0; i < mine->n_kept; i++)
+            parts[i] = &mine->kept[i].columns[c];
+        SX_GO(sx_ops(worker)->concat(worker->stream, type, parts, mine->n_kept, false, &made.columns[c]));
+    }
+    *out_batch = made;
+    made = (struct sx_batch){0};
+out:
+    free(parts);
+    sx_batch_release(&made);
+    return status;
+}
+
+/* The first `wanted` rows of what is kept, sorted, as one batch whose strings are its own. */
+static enum sx_status best_rows(struct top_n *top, const struct top_worker *mine, struct sx_worker *worker,
+                                struct sx_batch *out_batch) {
+    struct sx_batch all = {0}, best = {0};
+    struct sx_tensor order = {0};
+    enum sx_status status = SX_OK;
+    SX_GO(concat_kept(top, mine, worker, &all));
+    SX_GO(sx_sort_keys_order(&top->keys, worker, &all, top->wanted, &order));
+    SX_GO(sx_batch_create(all.n_columns, order.length, &best, sx_worker_error(worker)));
+    for (int32_t c = 0; c < all.n_columns; c++) {
+        struct sx_tensor picked = {0};
+        SX_GO(sx_ops(worker)->gather(worker->stream, &all.columns[c], &order, &picked));
+        const struct sx_tensor *part = &picked;
+        status = sx_ops(worker)->concat(worker->stream, picked.type, &part, 1, true, &best.columns[c]);
+        sx_tensor_release(&picked);
+        if (status != SX_OK)
+            goto out;
+    }
+    *out_batch = best;
+    best = (struct sx_batch){0};
+out:
+    sx_batch_release(&all);
+    sx_batch_release(&best);
+    sx_tensor_release(&order);
+    return status;
+}
+
+static enum sx_status shrink(struct top_n *top, struct top_worker *mine, struct sx_worker *worker) {
+    struct sx_batch best = {0};
+    enum sx_status status = SX_OK;
+    SX_TRY(best_rows(top, mine, worker, &best));
+    drop_kept(mine);
+    if (best.rows == top->wanted)
+        SX_GO(sx_bound_set(&top->bounds, worker, &best, &mine->bound));
+    SX_GO(keep(mine, worker, &best));
+out:
+    sx_batch_release(&best);
+    return status;
+}
+
+/* The batch with its place of origin. */
+static enum sx_status add_origin(struct sx_worker *worker, const struct sx_batch *batch,
+                                 struct sx_batch *out_batch) {
+    struct sx_batch made = {0};
+    enum sx_status status = SX_OK;
+    struct sx_scalar sequence = {.type = sx_type_of(SX_TYPE_I64), .v.i64 = worker->sequence};
+    SX_GO(sx_batch_create(batch->n_columns + EXTRA_COLUMNS, batch->rows, &made, sx_worker_error(worker)));
+    for (int32_t c = 0; c < batch->n_columns; c++)
+        sx_tensor_share(&batch->columns[c], &made.columns[c]);
+    SX_GO(sx_tensor_create_constant(worker->stream->pool, &sequence, batch->rows,
+                                    &made.columns[batch->n_columns], sx_worker_error(worker)));
+    SX_GO(sx_ops(worker)->iota(worker->stream, SX_TYPE_I64, 0, batch->rows,
+                               &made.columns[batch->n_columns + 1]));
+    *out_batch = made;
+    return SX_OK;
+out:
+    sx_batch_release(&made);
+    return status;
+}
+
+static enum sx_status top_consume(struct sx_sink *sink, struct sx_worker *worker, struct sx_batch *batch) {
+    struct top_n *top = (struct top_n *)sink;
+    struct top_worker *mine = &top->workers[worker->index];
+    struct sx_batch with_origin = {0};
+    if (top->wanted == 0)
+        return SX_OK;
+    SX_TRY(add_origin(worker, batch, &with_origin));
+    enum sx_status status = sx_bound_apply(&top->bounds, worker, &mine->bound, &with_origin);
+    if (status == SX_OK && with_origin.rows > 0)
+        status = keep(mine, worker, &with_origin);
+    sx_batch_release(&with_origin);
+    SX_TRY(status);
+    return mine->rows - SLACK_ROWS > 2 * top->wanted ? shrink(top, mine, worker) : SX_OK;
+}
+
+static enum sx_status top_seal(struct sx_sink *sink, struct sx_worker *worker) {
+    struct top_n *top = (struct top_n *)sink;
+    struct top_worker *first = &top->workers[0];
+    for (int w = 1; w < worker->run->n_workers; w++) {
+        struct top_worker *other = &top->workers[w];
+        for (int64_t i = 0; i < other->n_kept; i++)
+            SX_TRY(keep(first, worker, &other->kept[i]));
+    }
+    return first->n_kept ? best_rows(top, first, worker, &top->answer) : SX_OK;
+}
+
+static void top_destroy(struct sx_run *run, struct sx_operator *op) {
+    struct top_n *top = (struct top_n *)op;
+    for (int w = 0; top->workers && w < run->n_workers; w++) {
+        drop_kept(&top->workers[w]);
+        free(top->workers[w].kept);
+        sx_bound_release(&top->workers[w].bound);
+    }
+    sx_batch_release(&top->answer);
+    sx_sort_keys_release(run, &top->keys);
+    sx_bound_finder_release(run, &top->bounds);
+}
+
+struct top_source {
+    struct sx_source source;
+    struct top_n *top;
+    atomic_bool given;
+};
+
+static enum sx_status top_next(struct sx_source *base, struct sx_worker *worker, struct sx_batch *out_batch,
+                               bool *out_done) {
+    struct top_source *source = (struct top_source *)base;
+    struct top_n *top = source->top;
+    const int64_t offset = top->plan->u.top_n.limit.offset;
+    const int64_t rows = top->answer.rows - offset;
+    *out_done = atomic_exchange(&source->given, true) || rows <= 0;
+    if (*out_done)
+        return SX_OK;
+    worker->sequence = 0;
+    struct sx_batch part = {0};
+    SX_TRY(sx_batch_slice(&top->answer, offset, rows, &part, sx_worker_error(worker)));
+    const struct sx_sort_plan *sort = &top->plan->u.sort;
+    enum sx_status status =
+        sx_batch_gather(worker, &part, sort->projection, sort->n_projection, NULL, out_batch);
+    sx_batch_release(&part);
+    return status;
+}
+
+enum sx_status sx_top_n_create(struct sx_run *run, const struct sx_plan *plan, struct sx_sink **out_sink,
+                               struct sx_source **out_source, struct sx_error *error) {
+    struct top_n *top = sx_operator_create(run, sizeof *top, top_destroy, "TOP_N");
+    struct top_source *source = sx_operator_create(run, sizeof *source, NULL, "TOP_N result");
+    if (!top || !source)
+        return sx_no_memory(error, "a top-N");
+    const struct sx_limit_plan *limit = &plan->u.top_n.limit;
+    top->plan = plan;
+    top->wanted = limit->limit > INT64_MAX / 4 - limit->offset ? INT64_MAX / 4 : limit->limit + limit->offset;
+    top->workers = SX_ARENA_ARRAY(&run->arena, run->n_workers, struct top_worker);
+    if (!top->workers)
+        return sx_no_memory(error, "a top-N");
+    SX_TRY(sx_sort_keys_init(run, plan, &top->keys, error));
+    SX_TRY(sx_bound_finder_init(run, plan, EXTRA_COLUMNS, &top->bounds, error));
+    top->sink.consume = top_consume;
+    top->sink.seal = top_seal;
+    source->top = top;
+    source->source.next = top_next;
+    *out_sink = &top->sink;
+    *out_source = &source->source;
+    return SX_OK;
+}

@@ -1,0 +1,44 @@
+/* The open DuckDB behind the front end. Private to src/plan/duckdb*.c. */
+#ifndef SX_PLAN_DUCKDB_HANDLE_H
+#define SX_PLAN_DUCKDB_HANDLE_H
+
+#include <duckdb.h>
+
+#include "plan/duckdb_convert.h"
+#include "plan/frontend.h"
+
+struct sx_frontend_table {
+    char *name;
+    char **files;
+    int n_files;
+    bool has_view; /* views are made when a statement first mentions them: binding one reads a footer */
+};
+
+struct sx_frontend {
+    duckdb_database database;
+    duckdb_connection binder;  /* optimiser off: finds errors and names at little cost */
+    duckdb_connection planner; /* json_serialize_plan; describes */
+    duckdb_connection runner;
+    duckdb_prepared_statement serialize;
+    const char *optimizers; /* value of disabled_optimizers now; it is global in DuckDB */
+    struct sx_frontend_table *tables;
+    int n_tables;
+    int table_capacity;
+    int broken_table;   /* that a view could not be made of at last; -1: none */
+    const char **names; /* for sx_frontend_tables */
+};
+
+/* Sets `error` from DuckDB's message, which is JSON (errors_as_json); `sql` may be NULL or what the position
+ * in it counts from. */
+enum sx_status sx_duckdb_error(struct sx_error *error, const char *message, const char *sql);
+
+SX_MUST_CHECK enum sx_status sx_duckdb_execute(duckdb_connection connection, const char *sql,
+                                               struct sx_error *error);
+/* `optimizers`: names of those to leave out; a literal. */
+SX_MUST_CHECK enum sx_status sx_duckdb_set_optimizers(struct sx_frontend *frontend, const char *optimizers,
+                                                      struct sx_error *error);
+/* Makes the views that `sql` may mention. */
+SX_MUST_CHECK enum sx_status sx_duckdb_make_views(struct sx_frontend *frontend, const char *sql,
+                                                  struct sx_error *error);
+
+#endif

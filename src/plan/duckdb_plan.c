@@ -1,0 +1,215 @@
+/* SQL text -> DuckDB's optimised plan as JSON -> the logical plan. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/duckdb_handle.h"
+
+/* Left out when planning:
+ * column_lifetime, compressed_materialization, common_aggregate: leave operators' types stale, on which
+ *   json_serialize_plan fails (and the engine prunes columns and shares aggregates itself);
+ * common_subexpressions: programs share them anyway, and a cast stays beside the call that it was made for;
+ * in_clause: makes joins of IN lists, which the engine has;
+ * late_materialization, top_n_window_elimination, window_self_join, row_group_pruner, join_filter_pushdown,
+ *   sampling_pushdown: make what the engine does otherwise, or not at all. */
+#define PLANNING                                                                                   \
+    "column_lifetime,compressed_materialization,common_aggregate,common_subexpressions,in_clause," \
+    "late_materialization,top_n_window_elimination,window_self_join,row_group_pruner,"             \
+    "join_filter_pushdown,sampling_pushdown"
+
+/* For a query whose plan can't be serialised after all that. */
+#define CAREFUL PLANNING ",statistics_propagation,duplicate_groups,sum_rewriter,common_subplan"
+
+static const char *const planning = PLANNING, *const careful = CAREFUL;
+
+static const char *statement_name(duckdb_statement_type type) {
+    static const char *const names[] = {
+        [DUCKDB_STATEMENT_TYPE_INSERT] = "INSERT",
+        [DUCKDB_STATEMENT_TYPE_UPDATE] = "UPDATE",
+        [DUCKDB_STATEMENT_TYPE_EXPLAIN] = "EXPLAIN",
+        [DUCKDB_STATEMENT_TYPE_DELETE] = "DELETE",
+        [DUCKDB_STATEMENT_TYPE_PREPARE] = "PREPARE",
+        [DUCKDB_STATEMENT_TYPE_CREATE] = "CREATE",
+        [DUCKDB_STATEMENT_TYPE_EXECUTE] = "EXECUTE",
+        [DUCKDB_STATEMENT_TYPE_ALTER] = "ALTER",
+        [DUCKDB_STATEMENT_TYPE_TRANSACTION] = "TRANSACTION",
+        [DUCKDB_STATEMENT_TYPE_COPY] = "COPY",
+        [DUCKDB_STATEMENT_TYPE_ANALYZE] = "ANALYZE",
+        [DUCKDB_STATEMENT_TYPE_VARIABLE_SET] = "SET",
+        [DUCKDB_STATEMENT_TYPE_CREATE_FUNC] = "CREATE FUNCTION",
+        [DUCKDB_STATEMENT_TYPE_DROP] = "DROP",
+        [DUCKDB_STATEMENT_TYPE_EXPORT] = "EXPORT",
+        [DUCKDB_STATEMENT_TYPE_PRAGMA] = "PRAGMA",
+        [DUCKDB_STATEMENT_TYPE_VACUUM] = "VACUUM",
+        [DUCKDB_STATEMENT_TYPE_CALL] = "CALL",
+        [DUCKDB_STATEMENT_TYPE_SET] = "SET",
+        [DUCKDB_STATEMENT_TYPE_LOAD] = "LOAD",
+        [DUCKDB_STATEMENT_TYPE_EXTENSION] = "EXTENSION",
+        [DUCKDB_STATEMENT_TYPE_ATTACH] = "ATTACH",
+        [DUCKDB_STATEMENT_TYPE_DETACH] = "DETACH",
+    };
+    const bool known = (size_t)type < sizeof names / sizeof *names && names[type];
+    return known ? names[type] : "of another kind than SELECT";
+}
+
+/* ---- binding: errors and the answer's names ---- */
+
+struct names {
+    const char **names; /* each from DuckDB's allocator */
+    int32_t n;
+};
+
+static void release_names(struct names *names) {
+    for (int32_t i = 0; i < names->n; i++)
+        duckdb_free((void *)(uintptr_t)names->names[i]);
+    free(names->names);
+    *names = (struct names){0};
+}
+
+static enum sx_status read_names(duckdb_prepared_statement statement, struct names *out_names,
+                                 struct sx_error *error) {
+    const idx_t n = duckdb_prepared_statement_column_count(statement);
+    struct names names = {calloc(n + 1, sizeof(char *)), 0};
+    bool complete = names.names != NULL && n <= SX_PLAN_MAX_COLUMNS;
+    for (idx_t i = 0; complete && i < n; i++) {
+        names.names[i] = duckdb_prepared_statement_column_name(statement, i);
+        complete = names.names[i] != NULL;
+        names.n += complete ? 1 : 0;
+    }
+    if (!complete) {
+        release_names(&names);
+        return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for the columns' names");
+    }
+    *out_names = names;
+    return SX_OK;
+}
+
+static enum sx_status check_statement(duckdb_prepared_statement statement, struct sx_error *error) {
+    const duckdb_statement_type type = duckdb_prepared_statement_type(statement);
+    if (type != DUCKDB_STATEMENT_TYPE_SELECT)
+        return sx_error_set(error, SX_UNSUPPORTED, "statement %s", statement_name(type));
+    if (duckdb_nparams(statement) > 0)
+        return sx_error_set(error, SX_QUERY, "the query has parameters, which have no values here");
+    return SX_OK;
+}
+
+static enum sx_status bind_statement(struct sx_frontend *frontend, duckdb_extracted_statements statements,
+                                     const char *sql, struct names *out_names, struct sx_error *error) {
+    duckdb_prepared_statement statement = NULL;
+    enum sx_status status = SX_OK;
+    if (duckdb_prepare_extracted_statement(frontend->binder, statements, 0, &statement) != DuckDBSuccess)
+        status = sx_duckdb_error(error, duckdb_prepare_error(statement), sql);
+    if (status == SX_OK)
+        status = check_statement(statement, error);
+    if (status == SX_OK)
+        status = read_names(statement, out_names, error);
+    duckdb_destroy_prepare(&statement);
+    return status;
+}
+
+static enum sx_status bind(struct sx_frontend *frontend, const char *sql, struct names *out_names,
+                           struct sx_error *error) {
+    duckdb_extracted_statements statements = NULL;
+    const idx_t n = duckdb_extract_statements(frontend->binder, sql, &statements);
+    enum sx_status status;
+    if (n == 1)
+        status = bind_statement(frontend, statements, sql, out_names, error);
+    else if (n > 1)
+        status = sx_error_set(error, SX_QUERY, "%d statements where one is wanted", (int)n);
+    else if (duckdb_extract_statements_error(statements))
+        status = sx_duckdb_error(error, duckdb_extract_statements_error(statements), sql);
+    else
+        status = sx_error_set(error, SX_QUERY, "the query is empty");
+    duckdb_destroy_extracted(&statements);
+    return status;
+}
+
+/* ---- the plan as JSON ---- */
+
+static enum sx_status run_serialize(struct sx_frontend *frontend, const char *sql, duckdb_result *out_result,
+                                    struct sx_error *error) {
+    if (!frontend->serialize &&
+        duckdb_prepare(frontend->planner, "SELECT json_serialize_plan($1::VARCHAR, optimize := true)",
+                       &frontend->serialize) != DuckDBSuccess) {
+        enum sx_status status = sx_duckdb_error(error, duckdb_prepare_error(frontend->serialize), NULL);
+        duckdb_destroy_prepare(&frontend->serialize);
+        return status;
+    }
+    if (duckdb_bind_varchar(frontend->serialize, 1, sql) != DuckDBSuccess)
+        return sx_error_set(error, SX_INTERNAL, "the query can't be given to DuckDB");
+    if (duckdb_execute_prepared(frontend->serialize, out_result) != DuckDBSuccess)
+        return sx_duckdb_error(error, duckdb_result_error(out_result), sql);
+    return SX_OK;
+}
+
+/* json_serialize_plan reports failures within its answer: {"error": true, …}. */
+static enum sx_status reported_error(const char *json, size_t length, struct sx_error *error) {
+    static const char mark[] = "{\"error\":true";
+    if (length < sizeof mark - 1 || strncmp(json, mark, sizeof mark - 1) != 0)
+        return SX_OK;
+    struct json_object *root = json_tokener_parse(json);
+    const char *type = sx_json_text(root, "error_type"), *message = sx_json_text(root, "error_message");
+    enum sx_status status =
+        sx_error_set(error, SX_UNSUPPORTED, "DuckDB can't give the plan (%s: %.300s)", type, message);
+    json_object_put(root);
+    return status;
+}
+
+static enum sx_status convert_result(struct sx_frontend *frontend, duckdb_result *result,
+                                     const struct names *names, struct sx_query_plan *out_plan,
+                                     struct sx_error *error) {
+    duckdb_data_chunk chunk = duckdb_fetch_chunk(*result);
+    struct sx_table_files *tables = calloc((size_t)frontend->n_tables + 1, sizeof *tables);
+    char *json = NULL;
+    size_t length = 0;
+    enum sx_status status = SX_OK;
+    if (!chunk || duckdb_data_chunk_get_size(chunk) != 1)
+        SX_GO(sx_error_set(error, SX_INTERNAL, "DuckDB gave no plan"));
+    duckdb_string_t *text = duckdb_vector_get_data(duckdb_data_chunk_get_vector(chunk, 0));
+    length = duckdb_string_t_length(*text);
+    json = malloc(length + 1);
+    if (!tables || !json)
+        SX_GO(sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for the plan"));
+    memcpy(json, duckdb_string_t_data(text), length);
+    json[length] = '\0';
+    for (int i = 0; i < frontend->n_tables; i++)
+        tables[i] =
+            (struct sx_table_files){frontend->tables[i].name, (const char *const *)frontend->tables[i].files,
+                                    frontend->tables[i].n_files};
+    SX_GO(reported_error(json, length, error));
+    status =
+        sx_duckdb_convert(json, length, tables, frontend->n_tables, names->names, names->n, out_plan, error);
+out:
+    free(json);
+    free(tables);
+    duckdb_destroy_data_chunk(&chunk);
+    return status;
+}
+
+static enum sx_status plan_with(struct sx_frontend *frontend, const char *sql, const char *optimizers,
+                                const struct names *names, struct sx_query_plan *out_plan,
+                                struct sx_error *error) {
+    duckdb_result result = {0};
+    SX_TRY(sx_duckdb_set_optimizers(frontend, optimizers, error));
+    enum sx_status status = run_serialize(frontend, sql, &result, error);
+    if (status == SX_OK)
+        status = convert_result(frontend, &result, names, out_plan, error);
+    duckdb_destroy_result(&result);
+    return status;
+}
+
+enum sx_status sx_frontend_plan(struct sx_frontend *frontend, const char *sql, struct sx_query_plan *out_plan,
+                                struct sx_error *error) {
+    struct names names = {0};
+    struct sx_error first = {0}, second = {0};
+    SX_TRY(sx_duckdb_make_views(frontend, sql, error));
+    SX_TRY(bind(frontend, sql, &names, error));
+    enum sx_status status = plan_with(frontend, sql, planning, &names, out_plan, &first);
+    if (status == SX_INTERNAL || (status == SX_UNSUPPORTED && strstr(first.text, "can't give the plan"))) {
+        /* most of DuckDB's own failures come from an optimiser that leaves types stale */
+        enum sx_status again = plan_with(frontend, sql, careful, &names, out_plan, &second);
+        if (again == SX_OK || status == SX_INTERNAL)
+            status = again == SX_OK ? SX_OK : status;
+    }
+    release_names(&names);
+    return status == SX_OK ? SX_OK : sx_error_set(error, status, "%s", first.text);
+}

@@ -1,0 +1,54 @@
+/* DuckDB as parser, binder, optimiser, catalog of Parquet views, and engine for what stachio can't run yet.
+ * The only door to libduckdb. */
+#ifndef SX_PLAN_FRONTEND_H
+#define SX_PLAN_FRONTEND_H
+
+#include <stdint.h>
+
+#include "plan/plan.h"
+
+struct sx_frontend;
+struct ArrowArrayStream; /* Arrow C stream interface */
+
+/* Opens an in-memory DuckDB. Fails (SX_INTERNAL) when the library is not the version the plan format was made
+ * for. */
+SX_MUST_CHECK enum sx_status sx_frontend_open(int threads, size_t memory_limit_bytes,
+                                              struct sx_frontend **out_frontend, struct sx_error *error);
+void sx_frontend_close(struct sx_frontend *frontend);
+
+/* Registers table `name` over files (a glob's expansion or one file, in order). Missing and unreadable files
+ * are SX_FILE errors that name the file. A later registration of the same name replaces the earlier one. */
+SX_MUST_CHECK enum sx_status sx_frontend_add_table(struct sx_frontend *frontend, const char *name,
+                                                   const char *const *files, int n_files,
+                                                   struct sx_error *error);
+/* Tables in order of registration; *out_names is borrowed until the next call. */
+int sx_frontend_tables(struct sx_frontend *frontend, const char *const **out_names);
+/* The files of the table whose SX_FILE error ended the last call; 0: of none. */
+int sx_frontend_broken_files(const struct sx_frontend *frontend, const char *const **out_files);
+/* Columns of a table, in `arena`. */
+SX_MUST_CHECK enum sx_status sx_frontend_describe(struct sx_frontend *frontend, struct sx_arena *arena,
+                                                  const char *table, struct sx_column_info **out_columns,
+                                                  int *out_n_columns, struct sx_error *error);
+
+/* Parses, binds and optimises one SQL statement.
+ * - SX_OK: *out_plan is filled (release it).
+ * - SX_UNSUPPORTED: a correct query that stachio can't run; the text names the operator, function or type.
+ * - SX_QUERY: the query is wrong; the text has DuckDB's message and the position (line and column, and the
+ * line itself).
+ * - SX_FILE: a file is missing or corrupt. */
+SX_MUST_CHECK enum sx_status sx_frontend_plan(struct sx_frontend *frontend, const char *sql,
+                                              struct sx_query_plan *out_plan, struct sx_error *error);
+
+/* Splits a script at its statements' ends; texts in `arena`. */
+SX_MUST_CHECK enum sx_status sx_frontend_split(struct sx_frontend *frontend, struct sx_arena *arena,
+                                               const char *script, const char *const **out_statements,
+                                               int *out_n, struct sx_error *error);
+
+/* Runs the query in DuckDB; the stream is the caller's to release and may outlive later calls but not the
+ * front end. */
+SX_MUST_CHECK enum sx_status sx_frontend_run(struct sx_frontend *frontend, const char *sql,
+                                             struct ArrowArrayStream *out_stream, struct sx_error *error);
+/* From any thread: ends what DuckDB is doing. */
+void sx_frontend_interrupt(struct sx_frontend *frontend);
+
+#endif

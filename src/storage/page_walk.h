@@ -1,0 +1,35 @@
+/* From the bytes of a column chunk to its pages: headers decoded and checked, nothing copied. */
+#ifndef SX_STORAGE_PAGE_WALK_H
+#define SX_STORAGE_PAGE_WALK_H
+
+#include "storage/footer.h"
+
+struct sx_page_list {
+    struct sx_page *pages; /* from malloc */
+    int count, capacity;
+};
+
+/* One for each chunk; starts with the first two set and the rest zero. */
+struct sx_page_walk {
+    const struct sx_file_column *column;
+    const struct sx_chunk_meta *chunk;
+    struct sx_page_list *list; /* pages are appended */
+    int64_t n_values;          /* of the data pages so far */
+    int n_seen;                /* pages so far, for messages */
+    bool has_dictionary;
+};
+
+/* All pages of the chunk. */
+SX_MUST_CHECK enum sx_status sx_page_walk_chunk(struct sx_page_walk *walk, const uint8_t *bytes,
+                                                size_t length_bytes, struct sx_error *error);
+/* What stands in front of the first data page. */
+SX_MUST_CHECK enum sx_status sx_page_walk_head(struct sx_page_walk *walk, const uint8_t *bytes,
+                                               size_t length_bytes, struct sx_error *error);
+/* One data page of that many rows. */
+SX_MUST_CHECK enum sx_status sx_page_walk_page(struct sx_page_walk *walk, const uint8_t *bytes,
+                                               size_t length_bytes, int64_t rows, struct sx_error *error);
+/* A data page that is not read. */
+SX_MUST_CHECK enum sx_status sx_page_walk_pruned(struct sx_page_walk *walk, int64_t rows,
+                                                 struct sx_error *error);
+
+#endif

@@ -1,0 +1,402 @@
+#include "storage/scan.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "storage/scan_state.h"
+
+static enum sx_status no_memory(struct sx_error *error) {
+    return sx_error_set(error, SX_OUT_OF_MEMORY, "out of memory: no memory for a scan");
+}
+
+/* ---- storage ---- */
+
+/* Reader threads get no signals. */
+static enum sx_status start_threads(struct sx_storage *storage, int n_threads, struct sx_error *error) {
+    sigset_t all, previous;
+    storage->threads = calloc((size_t)n_threads + 1, sizeof *storage->threads);
+    if (!storage->threads)
+        return no_memory(error);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &previous);
+    int failure = 0;
+    while (storage->n_threads < n_threads && !failure) {
+        failure = pthread_create(&storage->threads[storage->n_threads], NULL, scan_reader_main, storage);
+        storage->n_threads += failure == 0;
+    }
+    pthread_sigmask(SIG_SETMASK, &previous, NULL);
+    if (failure)
+        return sx_error_set(error, SX_OUT_OF_MEMORY, "out of memory: a reader thread could not start: %s",
+                            strerror(failure));
+    return SX_OK;
+}
+
+enum sx_status sx_storage_create(struct sx_pool *pool, int n_reader_threads, struct sx_storage **out_storage,
+                                 struct sx_error *error) {
+    struct sx_storage *storage = calloc(1, sizeof *storage);
+    if (!storage)
+        return no_memory(error);
+    storage->pool = pool;
+    pthread_mutex_init(&storage->lock, NULL);
+    pthread_cond_init(&storage->work, NULL);
+    enum sx_status status = sx_footer_cache_create(&storage->footers, error);
+    if (status == SX_OK)
+        status = start_threads(storage, n_reader_threads, error);
+    if (status != SX_OK) {
+        sx_storage_destroy(storage);
+        return status;
+    }
+    *out_storage = storage;
+    return SX_OK;
+}
+
+void sx_storage_destroy(struct sx_storage *storage) {
+    if (!storage)
+        return;
+    pthread_mutex_lock(&storage->lock);
+    storage->stopping = true;
+    pthread_cond_broadcast(&storage->work);
+    pthread_mutex_unlock(&storage->lock);
+    for (int i = 0; i < storage->n_threads; i++)
+        pthread_join(storage->threads[i], NULL);
+    free(storage->threads);
+    sx_footer_cache_destroy(storage->footers);
+    pthread_cond_destroy(&storage->work);
+    pthread_mutex_destroy(&storage->lock);
+    free(storage);
+}
+
+enum sx_status sx_storage_count_rows(struct sx_storage *storage, const char *const *files, int n_files,
+                                     int64_t *out_rows, struct sx_error *error) {
+    int64_t rows = 0;
+    for (int f = 0; f < n_files; f++) {
+        struct sx_footer *footer;
+        struct sx_file_stamp stamp;
+        SX_TRY(sx_footer_cache_get(storage->footers, files[f], &footer, &stamp, error));
+        bool overflows = __builtin_add_overflow(rows, footer->n_rows, &rows);
+        sx_footer_release(footer);
+        if (overflows)
+            return sx_error_set(error, SX_FILE, "%s: the table has more than 2^63 rows", files[f]);
+    }
+    *out_rows = rows;
+    return SX_OK;
+}
+
+/* ---- opening ---- */
+
+static enum sx_status copy_prune(struct sx_scan *scan, const struct sx_prune *from, struct sx_prune *to,
+                                 struct sx_error *error) {
+    struct sx_scalar *values = SX_ARENA_ARRAY(&scan->arena, from->n_values, struct sx_scalar);
+    if (!values)
+        return no_memory(error);
+    for (int i = 0; i < from->n_values; i++) {
+        values[i] = from->values[i];
+        if (values[i].type.id != SX_TYPE_VARCHAR || values[i].is_null)
+            continue;
+        values[i].v.text.bytes = sx_arena_copy_text(&scan->arena, from->values[i].v.text.bytes,
+                                                    from->values[i].v.text.length_bytes);
+        if (!values[i].v.text.bytes)
+            return no_memory(error);
+    }
+    *to = *from;
+    to->values = values;
+    return SX_OK;
+}
+
+static enum sx_status copy_request(struct sx_scan *scan, const struct sx_scan_request *request,
+                                   struct sx_error *error) {
+    struct sx_arena *arena = &scan->arena;
+    scan->table = sx_arena_format(arena, "%s", request->table ? request->table : "");
+    scan->column_names = SX_ARENA_ARRAY(arena, request->n_columns, const char *);
+    scan->column_types = SX_ARENA_ARRAY(arena, request->n_columns, struct sx_type);
+    scan->is_restricted = SX_ARENA_ARRAY(arena, request->n_columns, bool);
+    scan->restricted_min = SX_ARENA_ARRAY(arena, request->n_columns, int64_t);
+    scan->restricted_max = SX_ARENA_ARRAY(arena, request->n_columns, int64_t);
+    scan->prunes = SX_ARENA_ARRAY(arena, request->n_prunes, struct sx_prune);
+    scan->files = SX_ARENA_ARRAY(arena, request->n_files, struct scan_file);
+    if (!scan->table || !scan->column_names || !scan->column_types || !scan->is_restricted ||
+        !scan->restricted_min || !scan->restricted_max || !scan->prunes || !scan->files)
+        return no_memory(error);
+    for (int c = 0; c < request->n_columns; c++) {
+        scan->column_types[c] = request->column_types[c];
+        scan->column_names[c] = sx_arena_format(arena, "%s", request->column_names[c]);
+        if (!scan->column_names[c])
+            return no_memory(error);
+    }
+    scan->n_columns = request->n_columns;
+    for (int i = 0; i < request->n_prunes; i++)
+        SX_TRY(copy_prune(scan, &request->prunes[i], &scan->prunes[i], error));
+    scan->n_prunes = request->n_prunes;
+    scan->keep_dictionaries = request->keep_dictionaries;
+    scan->queue_bytes = request->queue_bytes;
+    return SX_OK;
+}
+
+static enum sx_status open_files(struct sx_scan *scan, const struct sx_scan_request *request,
+                                 struct sx_error *error) {
+    for (int f = 0; f < request->n_files; f++) {
+        struct scan_file *file = &scan->files[f];
+        file->fd = -1;
+        file->path = sx_arena_format(&scan->arena, "%s", request->files[f]);
+        if (!file->path)
+            return no_memory(error);
+        SX_TRY(sx_footer_cache_get(scan->storage->footers, file->path, &file->footer, &file->stamp, error));
+        scan->n_files++;
+        SX_TRY(scan_match_columns(scan, f, error));
+        if (__builtin_add_overflow(scan->n_units, file->footer->n_groups, &scan->n_units) ||
+            __builtin_add_overflow(scan->total_rows, file->footer->n_rows, &scan->total_rows))
+            return sx_error_set(error, SX_FILE, "%s: the table has too many row groups or rows", file->path);
+        file->n_units_left = file->footer->n_groups;
+    }
+    return SX_OK;
+}
+
+static enum sx_status list_units(struct sx_scan *scan, struct sx_error *error) {
+    scan->units = SX_ARENA_ARRAY(&scan->arena, scan->n_units, struct scan_unit);
+    if (!scan->units)
+        return no_memory(error);
+    struct scan_unit *unit = scan->units;
+    int64_t first_row = 0;
+    for (int f = 0; f < scan->n_files; f++) {
+        const struct sx_footer *footer = scan->files[f].footer;
+        for (int g = 0; g < footer->n_groups; g++) {
+            *unit++ = (struct scan_unit){.file = f, .group = g, .first_row = first_row};
+            first_row += footer->groups[g].n_rows;
+        }
+    }
+    return SX_OK;
+}
+
+static enum sx_status fill(struct sx_scan *scan, const struct sx_scan_request *request,
+                           struct sx_error *error) {
+    SX_TRY(copy_request(scan, request, error));
+    SX_TRY(open_files(scan, request, error));
+    return list_units(scan, error);
+}
+
+/* At the end of the list, so that the readers serve scans in order of opening. */
+static void enlist(struct sx_scan *scan) {
+    pthread_mutex_lock(&scan->storage->lock);
+    struct sx_scan **at = &scan->storage->scans;
+    while (*at)
+        at = &(*at)->next;
+    *at = scan;
+    pthread_mutex_unlock(&scan->storage->lock);
+}
+
+enum sx_status sx_scan_open(struct sx_storage *storage, const struct sx_scan_request *request,
+                            const atomic_bool *cancel, struct sx_scan **out_scan, struct sx_error *error) {
+    struct sx_scan *scan = calloc(1, sizeof *scan);
+    if (!scan)
+        return no_memory(error);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&scan->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    pthread_mutex_init(&scan->files_lock, NULL);
+    atomic_init(&scan->references, 1);
+    scan->storage = storage;
+    scan->cancel = cancel;
+    enum sx_status status = fill(scan, request, error);
+    if (status != SX_OK) {
+        scan_unreference(scan);
+        return status;
+    }
+    enlist(scan);
+    *out_scan = scan;
+    return SX_OK;
+}
+
+void sx_scan_close(struct sx_scan *scan) {
+    if (!scan)
+        return;
+    struct sx_storage *storage = scan->storage;
+    pthread_mutex_lock(&storage->lock);
+    scan->is_closed = true;
+    struct sx_scan **at = &storage->scans;
+    while (*at != scan)
+        at = &(*at)->next;
+    *at = scan->next;
+    while (scan->n_reading > 0)
+        pthread_cond_wait(&scan->changed, &storage->lock);
+    scan_drop_ready(scan);
+    pthread_mutex_unlock(&storage->lock);
+    scan_unreference(scan);
+}
+
+/* ---- reading ahead ---- */
+
+/* Whether the begin of a unit is missing in the page cache. */
+static bool is_cold(struct sx_scan *scan, const struct scan_unit *unit) {
+    uint8_t probe[512];
+    int fd;
+    if (scan->n_columns == 0 || scan_unit_rows(scan, unit) == 0 ||
+        scan_file_fd(scan, unit->file, &fd, NULL) != SX_OK)
+        return false;
+    return sx_file_read_cached(fd, sx_chunk_begin(scan_chunk(scan, unit, 0)), sizeof probe, probe) == 0;
+}
+
+void sx_scan_prefetch(struct sx_scan *scan) {
+    if (scan->n_units == 0)
+        return;
+    bool cold = is_cold(scan, &scan->units[0]) || is_cold(scan, &scan->units[scan->n_units - 1]);
+    pthread_mutex_lock(&scan->storage->lock);
+    scan->is_started = true;
+    if (cold) {
+        scan->cold_units = scan->n_units;
+        pthread_cond_broadcast(&scan->storage->work);
+    }
+    pthread_mutex_unlock(&scan->storage->lock);
+}
+
+/* ---- taking row groups ---- */
+
+enum { WAIT_MS = 20, PATIENCE_MS = 30000 };
+
+static void wait_changed(struct sx_scan *scan) {
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += WAIT_MS * 1000000L;
+    if (until.tv_nsec >= 1000000000L) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000L;
+    }
+    pthread_cond_timedwait(&scan->changed, &scan->storage->lock, &until);
+}
+
+/* After the pool refused: waits until others of this scan give memory back. False: nobody will. `alone`:
+ * nobody else had any when it refused. */
+static bool wait_for_memory(struct sx_scan *scan, bool alone) {
+    if (scan_reclaim_others(scan))
+        return true;
+    if (scan->n_taken + scan->n_ready + scan->n_reading == 0)
+        return !alone;
+    int64_t n_releases = scan->n_releases;
+    int waited_ms = 0;
+    while (scan->n_releases == n_releases && scan->n_taken + scan->n_reading > 0 && !scan->ready &&
+           scan->error.status == SX_OK && !scan_is_cancelled(scan) && waited_ms < PATIENCE_MS) {
+        wait_changed(scan);
+        waited_ms += WAIT_MS;
+    }
+    return waited_ms < PATIENCE_MS;
+}
+
+/* Reads the unit on this thread. Leaves *out_group NULL when there is nothing in it, or to try again. */
+static enum sx_status read_here(struct sx_scan *scan, int unit, struct scan_group **out_group,
+                                struct sx_error *error) {
+    bool alone = scan->n_taken + scan->n_ready + scan->n_reading == 0;
+    enum sx_status status = scan_read_claimed(scan, unit, out_group, error);
+    if (status != SX_OUT_OF_MEMORY)
+        return status;
+    if (wait_for_memory(scan, alone)) {
+        *error = (struct sx_error){0};
+        return SX_OK;
+    }
+    sx_error_prefix(error, "scan of %s", scan->table);
+    if (scan->error.status == SX_OK)
+        scan->error = *error;
+    pthread_cond_broadcast(&scan->changed);
+    return SX_OUT_OF_MEMORY;
+}
+
+/* Under the lock. *out_group NULL: the end. */
+static enum sx_status take_next(struct sx_scan *scan, struct scan_group **out_group, struct sx_error *error) {
+    for (;;) {
+        if (scan_is_cancelled(scan))
+            return sx_error_set(error, SX_CANCELLED, "the query was cancelled");
+        if (scan->error.status != SX_OK) {
+            *error = scan->error;
+            return error->status;
+        }
+        *out_group = scan_take_ready(scan);
+        if (*out_group)
+            return SX_OK;
+        int unit = scan->n_ahead > 0 ? -1 : scan_peek(scan);
+        if (unit >= 0) {
+            SX_TRY(read_here(scan, unit, out_group, error));
+            if (*out_group)
+                return SX_OK;
+        } else if (scan->n_reading == 0) {
+            return SX_OK;
+        } else {
+            wait_changed(scan);
+        }
+    }
+}
+
+enum sx_status sx_scan_next(struct sx_scan *scan, struct sx_row_group **out_group, struct sx_error *error) {
+    struct sx_error own = {0};
+    struct scan_group *group = NULL;
+    pthread_mutex_lock(&scan->storage->lock);
+    scan->is_started = true;
+    enum sx_status status = take_next(scan, &group, &own);
+    if (group)
+        scan->n_taken++;
+    pthread_mutex_unlock(&scan->storage->lock);
+    *out_group = NULL;
+    if (status != SX_OK)
+        return sx_error_set(error, own.status, "%s", own.text);
+    if (group) {
+        atomic_fetch_add_explicit(&scan->done_rows, group->group.n_rows, memory_order_relaxed);
+        *out_group = &group->group;
+    }
+    return SX_OK;
+}
+
+void sx_row_group_release(struct sx_row_group *row_group) {
+    if (!row_group)
+        return;
+    struct scan_group *group = (struct scan_group *)row_group;
+    struct sx_scan *scan = group->scan;
+    struct sx_storage *storage = scan->storage;
+    atomic_fetch_add(&scan->references, 1);
+    scan_group_free(group);
+    pthread_mutex_lock(&storage->lock);
+    scan->n_taken--;
+    scan->n_releases++;
+    scan->is_starved = false;
+    pthread_cond_broadcast(&scan->changed);
+    if (scan->cold_units > 0)
+        pthread_cond_signal(&storage->work);
+    pthread_mutex_unlock(&storage->lock);
+    scan_unreference(scan);
+}
+
+/* ---- the rest ---- */
+
+void sx_scan_restrict(struct sx_scan *scan, int column, int64_t min, int64_t max) {
+    enum sx_type_id id = scan->column_types[column].id;
+    bool is_unsigned = id == SX_TYPE_U8 || id == SX_TYPE_U16 || id == SX_TYPE_U32 || id == SX_TYPE_U64;
+    if (is_unsigned && max < 0)
+        min = max = INT64_MAX;
+    if (is_unsigned && min < 0)
+        min = 0;
+    pthread_mutex_lock(&scan->storage->lock);
+    if (!scan->is_restricted[column] || min > scan->restricted_min[column])
+        scan->restricted_min[column] = min;
+    if (!scan->is_restricted[column] || max < scan->restricted_max[column])
+        scan->restricted_max[column] = max;
+    scan->is_restricted[column] = true;
+    atomic_store_explicit(&scan->index_profit.tried, 0, memory_order_relaxed);
+    pthread_mutex_unlock(&scan->storage->lock);
+}
+
+enum sx_status sx_row_group_error(const struct sx_row_group *group, const struct sx_scan *scan, int column,
+                                  struct sx_error *error) {
+    return sx_error_prefix(error, "%s, row group %d, column %s", group->path, group->index,
+                           scan->column_names[column]);
+}
+
+void sx_scan_progress(const struct sx_scan *scan, struct sx_scan_progress *out_progress) {
+    *out_progress = (struct sx_scan_progress){
+        .total_rows = scan->total_rows,
+        .done_rows = atomic_load_explicit(&scan->done_rows, memory_order_relaxed),
+        .pruned_rows = atomic_load_explicit(&scan->pruned_rows, memory_order_relaxed),
+        .read_bytes = atomic_load_explicit(&scan->read_bytes, memory_order_relaxed),
+        .row_groups = scan->n_units,
+        .pruned_row_groups = atomic_load_explicit(&scan->pruned_groups, memory_order_relaxed),
+    };
+}

@@ -1,0 +1,113 @@
+/* Reading Parquet tables: footers (cached), pruning, and one reader pool for all scans of a query (seed 002,
+ * sections 4.2 and 5.2). Gives row groups whose bytes are in memory; decoding them is the backend's. */
+#ifndef SX_STORAGE_SCAN_H
+#define SX_STORAGE_SCAN_H
+
+#include "tensor/page.h"
+
+struct sx_storage;
+struct sx_scan;
+
+/* Footer cache and reader threads. `pool` must outlive it. */
+SX_MUST_CHECK enum sx_status sx_storage_create(struct sx_pool *pool, int n_reader_threads,
+                                               struct sx_storage **out_storage, struct sx_error *error);
+void sx_storage_destroy(struct sx_storage *storage);
+
+/* A conjunct that statistics, page index, bloom filters and dictionaries may use. */
+enum sx_prune_op {
+    SX_PRUNE_EQ,
+    SX_PRUNE_LT,
+    SX_PRUNE_LE,
+    SX_PRUNE_GT,
+    SX_PRUNE_GE,
+    SX_PRUNE_IN,
+    SX_PRUNE_NULL,
+    SX_PRUNE_NOT_NULL
+};
+struct sx_prune {
+    int column; /* index into the request's columns */
+    enum sx_prune_op op;
+    const struct sx_scalar *values; /* one, or several for IN; the column's type */
+    int n_values;
+};
+
+struct sx_scan_request {
+    const char *table; /* for messages */
+    const char *const *files;
+    int n_files;
+    const char *const
+        *column_names; /* as in the file's schema; matched by name in each file, so order may differ */
+    const struct sx_type *column_types;
+    int n_columns; /* may be 0: only row counts are wanted */
+    const struct sx_prune *prunes;
+    int n_prunes;
+    bool keep_dictionaries;
+    size_t queue_bytes; /* most bytes read ahead and not yet taken (adaptive regulation, seed 002, 5.4) */
+};
+
+/* Everything in the request is copied. Reads the footers (from the cache when file and mtime are unchanged)
+ * and checks that every file has the columns with convertible types (SX_FILE error naming file and column;
+ * SX_UNSUPPORTED for a nested column or a type that the engine has no reading for). Reading starts with the
+ * first sx_scan_next or sx_scan_prefetch. `cancel` may be NULL. */
+SX_MUST_CHECK enum sx_status sx_scan_open(struct sx_storage *storage, const struct sx_scan_request *request,
+                                          const atomic_bool *cancel, struct sx_scan **out_scan,
+                                          struct sx_error *error);
+/* Waits for reads in flight. Row groups taken stay valid until they are released. */
+void sx_scan_close(struct sx_scan *scan);
+/* Lets the reader pool begin ahead of the first sx_scan_next. */
+void sx_scan_prefetch(struct sx_scan *scan);
+
+/* Range filter found while running (the build side's keys): row groups and pages outside [min, max] that have
+ * not been read yet are dropped; NULLs too. Column of integer, decimal (to 18 digits), date or timestamp
+ * type. Thread-safe. */
+void sx_scan_restrict(struct sx_scan *scan, int column, int64_t min, int64_t max);
+
+struct sx_column_chunk {
+    struct sx_chunk_spec spec;
+    const struct sx_page *pages; /* dictionary page first if there is one; pruned pages have bytes NULL */
+    int n_pages;
+    struct sx_buffer *owner; /* keeps the pages' bytes */
+};
+
+struct sx_row_range {
+    int64_t first; /* row within the row group */
+    int64_t rows;
+};
+
+struct sx_row_group {
+    const char *path;
+    int index; /* in its file */
+    int64_t n_rows;
+    struct sx_column_chunk *columns; /* one for each of the request's columns */
+    int n_columns;
+    const struct sx_row_range *ranges; /* rows that pruning leaves, ascending, disjoint */
+    int n_ranges;
+    int64_t first_row; /* rows of the table in front of this row group: files and row groups in order */
+};
+
+/* The next row group, or *out NULL at the end. Blocks until its bytes are there. Thread-safe: each row group
+ * goes to one caller. Errors name file, row group and column. After an error or the end, every further call
+ * tells the same. */
+SX_MUST_CHECK enum sx_status sx_scan_next(struct sx_scan *scan, struct sx_row_group **out_group,
+                                          struct sx_error *error);
+void sx_row_group_release(struct sx_row_group *group);
+
+/* Puts "FILE, row group N, column C" in front of a decoding error. */
+enum sx_status sx_row_group_error(const struct sx_row_group *group, const struct sx_scan *scan, int column,
+                                  struct sx_error *error);
+
+struct sx_scan_progress {
+    int64_t total_rows; /* of all row groups, before pruning */
+    int64_t done_rows;  /* handed out or pruned */
+    int64_t pruned_rows;
+    int64_t read_bytes;
+    int64_t row_groups;
+    int64_t pruned_row_groups;
+};
+void sx_scan_progress(const struct sx_scan *scan, struct sx_scan_progress *out_progress);
+
+/* Rows of a table from its footers alone. */
+SX_MUST_CHECK enum sx_status sx_storage_count_rows(struct sx_storage *storage, const char *const *files,
+                                                   int n_files, int64_t *out_rows, struct sx_error *error);
+
+#endif

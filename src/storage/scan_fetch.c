@@ -1,0 +1,313 @@
+/* Reading the pages of one row group in few large requests. */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "storage/scan_state.h"
+
+/* Bytes of one column that are wanted together: a whole chunk, a dictionary or a page. */
+struct span {
+    int64_t offset;
+    int64_t length_bytes;
+    int column;
+    int page; /* -1: not one page */
+    const uint8_t *bytes;
+    struct sx_buffer *buffer; /* borrowed from the extent */
+};
+
+/* Spans near to each other are read as one. */
+struct extent {
+    int64_t offset;
+    int64_t length_bytes;
+    int first, count; /* in `order` */
+    struct sx_buffer *buffer;
+};
+
+struct fetch {
+    struct sx_scan *scan;
+    const struct scan_unit *unit;
+    const struct scan_selection *selection;
+    struct sx_arena arena;
+    int fd;
+    bool is_cold;
+    struct span *spans; /* by column, then by place in the file */
+    int n_spans;
+    int *first_span; /* of each column, and one more */
+    int *order;      /* spans by place in the file */
+    struct extent *extents;
+    int n_extents;
+};
+
+static const int64_t most_extent_bytes = (int64_t)8 << 20, most_request_bytes = (int64_t)4 << 20;
+
+/* What reading a gap costs is to be below what another request costs. */
+static const int64_t cold_gap_bytes = 64 << 10, warm_gap_bytes = 8 << 10;
+
+static enum sx_status no_memory(struct sx_error *error) {
+    return sx_error_set(error, SX_OUT_OF_MEMORY, "out of memory: no memory for a scan");
+}
+
+/* ---- spans ---- */
+
+static const struct sx_page_places *places_of(const struct fetch *fetch, int column) {
+    const struct sx_page_places *places = fetch->selection->places;
+    return places && places[column].places ? &places[column] : NULL;
+}
+
+static void add_span(struct fetch *fetch, int column, int page, int64_t offset, int64_t length_bytes) {
+    fetch->spans[fetch->n_spans++] =
+        (struct span){.offset = offset, .length_bytes = length_bytes, .column = column, .page = page};
+}
+
+static void add_column_spans(struct fetch *fetch, int column) {
+    const struct sx_chunk_meta *chunk = scan_chunk(fetch->scan, fetch->unit, column);
+    const struct sx_page_places *places = places_of(fetch, column);
+    int64_t begin = sx_chunk_begin(chunk);
+    if (!places) {
+        add_span(fetch, column, -1, begin, chunk->stored_bytes);
+        return;
+    }
+    if (places->places[0].offset > begin)
+        add_span(fetch, column, -1, begin, places->places[0].offset - begin);
+    for (int p = 0; p < places->count; p++) {
+        const struct sx_page_place *place = &places->places[p];
+        if (sx_row_ranges_touch(&fetch->selection->rows, place->first_row, place->rows))
+            add_span(fetch, column, p, place->offset, place->stored_bytes);
+    }
+}
+
+static enum sx_status list_spans(struct fetch *fetch, struct sx_error *error) {
+    const int n_columns = fetch->scan->n_columns;
+    size_t most = 0;
+    for (int c = 0; c < n_columns; c++)
+        most += places_of(fetch, c) ? (size_t)places_of(fetch, c)->count + 1 : 1;
+    fetch->spans = SX_ARENA_ARRAY(&fetch->arena, most, struct span);
+    fetch->order = SX_ARENA_ARRAY(&fetch->arena, most, int);
+    fetch->extents = SX_ARENA_ARRAY(&fetch->arena, most, struct extent);
+    fetch->first_span = SX_ARENA_ARRAY(&fetch->arena, n_columns + 1, int);
+    if (!fetch->spans || !fetch->order || !fetch->extents || !fetch->first_span)
+        return no_memory(error);
+    for (int c = 0; c < n_columns; c++) {
+        add_column_spans(fetch, c);
+        fetch->first_span[c + 1] = fetch->n_spans;
+    }
+    return SX_OK;
+}
+
+static int compare_spans(const void *a, const void *b, void *context) {
+    const struct span *spans = context;
+    int64_t first = spans[*(const int *)a].offset, second = spans[*(const int *)b].offset;
+    return (first > second) - (first < second);
+}
+
+static void group_spans(struct fetch *fetch) {
+    for (int i = 0; i < fetch->n_spans; i++)
+        fetch->order[i] = i;
+    qsort_r(fetch->order, (size_t)fetch->n_spans, sizeof *fetch->order, compare_spans, fetch->spans);
+    int64_t gap = fetch->scan->cold_units > 0 ? cold_gap_bytes : warm_gap_bytes;
+    struct extent *last = NULL;
+    for (int i = 0; i < fetch->n_spans; i++) {
+        const struct span *span = &fetch->spans[fetch->order[i]];
+        int64_t end = span->offset + span->length_bytes;
+        int64_t last_end = last ? last->offset + last->length_bytes : 0;
+        bool overlaps = last && span->offset < last_end;
+        if (overlaps || (last && span->offset - last_end < gap && end - last->offset <= most_extent_bytes)) {
+            last->length_bytes = (end > last_end ? end : last_end) - last->offset;
+            last->count++;
+            continue;
+        }
+        last = &fetch->extents[fetch->n_extents++];
+        *last = (struct extent){
+            .offset = span->offset, .length_bytes = span->length_bytes, .first = i, .count = 1};
+    }
+}
+
+/* ---- reading ---- */
+
+static enum sx_status read_request(struct fetch *fetch, int64_t offset, int64_t length_bytes, uint8_t *to,
+                                   struct sx_error *error) {
+    int64_t cached = fetch->is_cold ? 0 : sx_file_read_cached(fetch->fd, offset, (size_t)length_bytes, to);
+    if (cached < 0)
+        cached = 0; /* the file system can't tell: taken for warm */
+    else if (cached < length_bytes)
+        fetch->is_cold = true;
+    return sx_file_read(fetch->fd, offset + cached, (size_t)(length_bytes - cached), to + cached, error);
+}
+
+static enum sx_status read_extent(struct fetch *fetch, struct extent *extent, struct sx_error *error) {
+    SX_TRY(
+        sx_buffer_create(fetch->scan->storage->pool, (size_t)extent->length_bytes, &extent->buffer, error));
+    for (int64_t done = 0; done < extent->length_bytes; done += most_request_bytes) {
+        if (scan_is_cancelled(fetch->scan))
+            return sx_error_set(error, SX_CANCELLED, "the query was cancelled");
+        int64_t left = extent->length_bytes - done;
+        SX_TRY(read_request(fetch, extent->offset + done,
+                            left < most_request_bytes ? left : most_request_bytes,
+                            (uint8_t *)extent->buffer->data + done, error));
+    }
+    for (int i = 0; i < extent->count; i++) {
+        struct span *span = &fetch->spans[fetch->order[extent->first + i]];
+        span->bytes = (const uint8_t *)extent->buffer->data + (span->offset - extent->offset);
+        span->buffer = extent->buffer;
+    }
+    atomic_fetch_add_explicit(&fetch->scan->read_bytes, extent->length_bytes, memory_order_relaxed);
+    return SX_OK;
+}
+
+static enum sx_status name_column(const struct fetch *fetch, int column, struct sx_error *error) {
+    if (error->status != SX_FILE)
+        return error->status;
+    return sx_error_prefix(error, "%s, row group %d, column %s", fetch->scan->files[fetch->unit->file].path,
+                           fetch->unit->group, fetch->scan->column_names[column]);
+}
+
+static enum sx_status read_extents(struct fetch *fetch, struct sx_error *error) {
+    SX_TRY(scan_file_fd(fetch->scan, fetch->unit->file, &fetch->fd, error));
+    for (int e = 0; e < fetch->n_extents; e++) {
+        /* What comes next is on its way while this is read. */
+        if (fetch->is_cold && e + 1 < fetch->n_extents)
+            posix_fadvise(fetch->fd, fetch->extents[e + 1].offset, fetch->extents[e + 1].length_bytes,
+                          POSIX_FADV_WILLNEED);
+        if (read_extent(fetch, &fetch->extents[e], error) != SX_OK)
+            return name_column(fetch, fetch->spans[fetch->order[fetch->extents[e].first]].column, error);
+    }
+    return SX_OK;
+}
+
+/* ---- pages ---- */
+
+/* The pages of a chunk of which only some were read. */
+static enum sx_status walk_places(struct fetch *fetch, struct sx_page_walk *walk, int column,
+                                  struct sx_error *error) {
+    const struct sx_page_places *places = places_of(fetch, column);
+    int at = fetch->first_span[column], end = fetch->first_span[column + 1];
+    if (at < end && fetch->spans[at].page < 0) {
+        const struct span *head = &fetch->spans[at++];
+        SX_TRY(sx_page_walk_head(walk, head->bytes, (size_t)head->length_bytes, error));
+    }
+    for (int p = 0; p < places->count; p++) {
+        const struct span *span = at < end && fetch->spans[at].page == p ? &fetch->spans[at++] : NULL;
+        if (span)
+            SX_TRY(sx_page_walk_page(walk, span->bytes, (size_t)span->length_bytes, places->places[p].rows,
+                                     error));
+        else
+            SX_TRY(sx_page_walk_pruned(walk, places->places[p].rows, error));
+    }
+    return SX_OK;
+}
+
+static enum sx_status walk_column(struct fetch *fetch, int column, struct sx_page_list *list,
+                                  struct sx_error *error) {
+    struct sx_page_walk walk = {
+        .column = scan_column(fetch->scan, fetch->unit, column),
+        .chunk = scan_chunk(fetch->scan, fetch->unit, column),
+        .list = list,
+    };
+    if (places_of(fetch, column))
+        return walk_places(fetch, &walk, column, error);
+    const struct span *span = &fetch->spans[fetch->first_span[column]];
+    return sx_page_walk_chunk(&walk, span->bytes, (size_t)span->length_bytes, error);
+}
+
+static enum sx_status own_column(struct fetch *fetch, int column, struct sx_buffer **out_owner,
+                                 struct sx_error *error) {
+    int first = fetch->first_span[column], count = fetch->first_span[column + 1] - first;
+    struct sx_buffer **buffers = SX_ARENA_ARRAY(&fetch->arena, count, struct sx_buffer *);
+    if (!buffers)
+        return no_memory(error);
+    for (int i = 0; i < count; i++)
+        buffers[i] = fetch->spans[first + i].buffer;
+    return sx_buffer_join(fetch->scan->storage->pool, buffers, count, out_owner, error);
+}
+
+static void set_spec(const struct fetch *fetch, int column, struct sx_column_chunk *out) {
+    const struct sx_file_column *found = scan_column(fetch->scan, fetch->unit, column);
+    out->spec = (struct sx_chunk_spec){
+        .physical = found->physical,
+        .codec = (enum sx_parquet_codec)scan_chunk(fetch->scan, fetch->unit, column)->codec,
+        .type_length = found->type_length,
+        .type = found->type,
+        .conversion = found->conversion,
+        .optional = found->is_optional,
+        .keep_dictionary = fetch->scan->keep_dictionaries,
+        .n_rows = scan_unit_rows(fetch->scan, fetch->unit),
+    };
+}
+
+static enum sx_status fill_columns(struct fetch *fetch, struct scan_group *group, struct sx_error *error) {
+    for (int c = 0; c < fetch->scan->n_columns; c++) {
+        struct sx_column_chunk *out = &group->group.columns[c];
+        int first_page = group->pages.count;
+        set_spec(fetch, c, out);
+        if (walk_column(fetch, c, &group->pages, error) != SX_OK)
+            return name_column(fetch, c, error);
+        SX_TRY(own_column(fetch, c, &out->owner, error));
+        out->n_pages = group->pages.count - first_page;
+    }
+    const struct sx_page *page = group->pages.pages;
+    for (int c = 0; c < fetch->scan->n_columns; c++) {
+        group->group.columns[c].pages = page;
+        page += group->group.columns[c].n_pages;
+    }
+    return SX_OK;
+}
+
+/* ---- the row group ---- */
+
+static enum sx_status create_group(const struct fetch *fetch, struct scan_group **out_group,
+                                   struct sx_error *error) {
+    struct sx_scan *scan = fetch->scan;
+    const struct sx_row_ranges *rows = &fetch->selection->rows;
+    struct scan_group *group = calloc(1, sizeof *group);
+    struct sx_column_chunk *columns = calloc((size_t)scan->n_columns + 1, sizeof *columns);
+    struct sx_row_range *ranges = calloc((size_t)rows->count, sizeof *ranges);
+    if (!group || !columns || !ranges) {
+        free(group);
+        free(columns);
+        free(ranges);
+        return no_memory(error);
+    }
+    memcpy(ranges, rows->ranges, (size_t)rows->count * sizeof *ranges);
+    atomic_fetch_add(&scan->references, 1);
+    group->scan = scan;
+    group->group = (struct sx_row_group){
+        .path = scan->files[fetch->unit->file].path,
+        .index = fetch->unit->group,
+        .n_rows = scan_unit_rows(scan, fetch->unit),
+        .columns = columns,
+        .n_columns = scan->n_columns,
+        .ranges = ranges,
+        .n_ranges = rows->count,
+        .first_row = fetch->unit->first_row,
+    };
+    *out_group = group;
+    return SX_OK;
+}
+
+static enum sx_status fetch_into(struct fetch *fetch, struct scan_group *group, struct sx_error *error) {
+    if (fetch->scan->n_columns == 0)
+        return SX_OK;
+    SX_TRY(list_spans(fetch, error));
+    group_spans(fetch);
+    SX_TRY(read_extents(fetch, error));
+    return fill_columns(fetch, group, error);
+}
+
+enum sx_status scan_fetch(struct sx_scan *scan, const struct scan_unit *unit,
+                          const struct scan_selection *selection, struct scan_group **out_group,
+                          bool *out_is_cold, struct sx_error *error) {
+    struct fetch fetch = {.scan = scan, .unit = unit, .selection = selection, .fd = -1};
+    struct scan_group *group = NULL;
+    SX_TRY(create_group(&fetch, &group, error));
+    enum sx_status status = fetch_into(&fetch, group, error);
+    for (int e = 0; e < fetch.n_extents; e++)
+        sx_buffer_release(fetch.extents[e].buffer);
+    sx_arena_release(&fetch.arena);
+    *out_is_cold = fetch.is_cold;
+    if (status != SX_OK) {
+        scan_group_free(group);
+        return status;
+    }
+    *out_group = group;
+    return SX_OK;
+}

@@ -1,0 +1,154 @@
+/* The queues between the reader threads and the callers of a scan. Callers read row groups themselves as long
+ * as the page cache has them, since a copy is all that reading costs then; the reader threads read ahead what
+ * has to come from the disk. */
+#include "storage/scan_state.h"
+
+/* Units read ahead after one that was not in the page cache. */
+enum { COLD_UNITS = 16 };
+
+int scan_peek(struct sx_scan *scan) {
+    while (scan->cursor < scan->n_units && scan->units[scan->cursor].state != UNIT_WAITING)
+        scan->cursor++;
+    return scan->cursor < scan->n_units ? scan->cursor : -1;
+}
+
+static void give_back(struct sx_scan *scan, int unit) {
+    scan->units[unit].state = UNIT_WAITING;
+    if (unit < scan->cursor)
+        scan->cursor = unit;
+}
+
+/* Changes happen under the lock; fetching has a look without it. */
+static void note_warmth(struct sx_scan *scan, bool is_cold) {
+    int left = atomic_load_explicit(&scan->cold_units, memory_order_relaxed);
+    left = is_cold ? COLD_UNITS : left > 0 ? left - 1 : 0;
+    atomic_store_explicit(&scan->cold_units, left, memory_order_relaxed);
+    if (left > 0)
+        pthread_cond_broadcast(&scan->storage->work);
+}
+
+enum sx_status scan_read_claimed(struct sx_scan *scan, int unit, struct scan_group **out_group,
+                                 struct sx_error *error) {
+    struct sx_storage *storage = scan->storage;
+    bool is_cold;
+    scan->units[unit].state = UNIT_READING;
+    scan->n_reading++;
+    pthread_mutex_unlock(&storage->lock);
+    enum sx_status status = scan_read_unit(scan, unit, out_group, &is_cold, error);
+    if (status == SX_OK)
+        scan_file_done(scan, scan->units[unit].file);
+    pthread_mutex_lock(&storage->lock);
+    scan->n_reading--;
+    if (status == SX_OK) {
+        scan->units[unit].state = UNIT_DONE;
+        note_warmth(scan, is_cold);
+    } else {
+        give_back(scan, unit);
+        if (status != SX_OUT_OF_MEMORY && scan->error.status == SX_OK)
+            scan->error = *error;
+    }
+    pthread_cond_broadcast(&scan->changed);
+    return status;
+}
+
+/* ---- what is ready ---- */
+
+void scan_push_ready(struct sx_scan *scan, struct scan_group *group) {
+    group->next = NULL;
+    if (scan->ready)
+        scan->ready_last->next = group;
+    else
+        scan->ready = group;
+    scan->ready_last = group;
+    scan->n_ready++;
+}
+
+struct scan_group *scan_take_ready(struct sx_scan *scan) {
+    struct scan_group *group = scan->ready;
+    if (!group)
+        return NULL;
+    scan->ready = group->next;
+    scan->n_ready--;
+    scan->queued_bytes -= group->queued_bytes;
+    group->queued_bytes = 0;
+    pthread_cond_signal(&scan->storage->work);
+    return group;
+}
+
+bool scan_drop_ready(struct sx_scan *scan) {
+    bool any = scan->ready != NULL;
+    for (struct scan_group *group; (group = scan_take_ready(scan));) {
+        struct scan_unit *unit = &scan->units[group->unit];
+        int64_t rows = scan_unit_rows(scan, unit);
+        int64_t kept = 0;
+        for (int i = 0; i < group->group.n_ranges; i++)
+            kept += group->group.ranges[i].rows;
+        atomic_fetch_sub_explicit(&scan->pruned_rows, rows - kept, memory_order_relaxed);
+        pthread_mutex_lock(&scan->files_lock);
+        scan->files[unit->file].n_units_left++;
+        pthread_mutex_unlock(&scan->files_lock);
+        give_back(scan, group->unit);
+        scan_group_free(group);
+    }
+    return any;
+}
+
+bool scan_reclaim_others(struct sx_scan *scan) {
+    bool any = false;
+    for (struct sx_scan *other = scan->storage->scans; other; other = other->next) {
+        if (other == scan || !other->ready)
+            continue;
+        other->is_starved = true;
+        any |= scan_drop_ready(other);
+    }
+    return any;
+}
+
+/* ---- reader threads ---- */
+
+static bool wants_reading(struct sx_scan *scan) {
+    if (!scan->is_started || scan->is_starved || scan->is_closed || scan->error.status != SX_OK ||
+        scan->cold_units == 0 || scan_is_cancelled(scan))
+        return false;
+    int unit = scan_peek(scan);
+    if (unit < 0)
+        return false;
+    size_t bytes = scan_unit_bytes(scan, &scan->units[unit]);
+    return scan->queued_bytes == 0 ||
+           (bytes <= scan->queue_bytes && scan->queued_bytes <= scan->queue_bytes - bytes);
+}
+
+static void read_ahead(struct sx_scan *scan) {
+    struct sx_error error = {0};
+    struct scan_group *group = NULL;
+    int unit = scan_peek(scan);
+    size_t bytes = scan_unit_bytes(scan, &scan->units[unit]);
+    scan->queued_bytes += bytes;
+    scan->n_ahead++;
+    enum sx_status status = scan_read_claimed(scan, unit, &group, &error);
+    scan->n_ahead--;
+    if (status == SX_OK && group) {
+        group->queued_bytes = bytes;
+        scan_push_ready(scan, group);
+        return;
+    }
+    scan->queued_bytes -= bytes;
+    if (status == SX_OUT_OF_MEMORY)
+        scan->is_starved = true;
+}
+
+void *scan_reader_main(void *context) {
+    struct sx_storage *storage = context;
+    pthread_mutex_lock(&storage->lock);
+    while (!storage->stopping) {
+        struct sx_scan *scan = storage->scans;
+        while (scan && !wants_reading(scan))
+            scan = scan->next;
+        if (scan)
+            read_ahead(scan);
+        else
+            pthread_cond_wait(&storage->work, &storage->lock);
+    }
+    pthread_mutex_unlock(&storage->lock);
+    return NULL;
+}

@@ -1,0 +1,185 @@
+/* Shared by the parts of a scan: reader pool, columns, selection, fetching. */
+#ifndef SX_STORAGE_SCAN_STATE_H
+#define SX_STORAGE_SCAN_STATE_H
+
+#include <pthread.h>
+
+#include "storage/file.h"
+#include "storage/page_index.h"
+#include "storage/page_walk.h"
+#include "storage/scan.h"
+
+struct sx_storage {
+    struct sx_pool *pool;
+    struct sx_footer_cache *footers;
+    pthread_t *threads;
+    int n_threads;
+    pthread_mutex_t lock; /* also of the scans' queues */
+    pthread_cond_t work;
+    struct sx_scan *scans; /* in order of opening */
+    bool stopping;
+};
+
+struct scan_file {
+    const char *path;
+    struct sx_footer *footer;
+    struct sx_file_stamp stamp;
+    int *columns;     /* index into the footer's columns for each column of the request */
+    int fd;           /* under files_lock: -1 before the first use and after the last */
+    int n_units_left; /* under files_lock */
+};
+
+enum unit_state { UNIT_WAITING, UNIT_READING, UNIT_DONE };
+
+/* A row group of the table. */
+struct scan_unit {
+    int file;
+    int group;
+    int64_t first_row;
+    enum unit_state state; /* under the storage's lock */
+};
+
+struct scan_group {
+    struct sx_row_group group;
+    struct sx_scan *scan; /* one reference */
+    int unit;
+    size_t queued_bytes; /* what it counts for in the queue */
+    struct scan_group *next;
+    struct sx_page_list pages;
+};
+
+/* Rows of a row group that may pass, and where their pages are. */
+struct scan_selection {
+    struct sx_arena arena;
+    struct sx_row_ranges rows;     /* none: pruned */
+    struct sx_page_places *places; /* for each column of the request; NULL: every page is wanted */
+};
+
+/* How much a way of pruning looked at and dropped; it is given up when it does not pay. */
+struct scan_profit {
+    atomic_int tried;
+    atomic_int_fast64_t rows_in, rows_dropped;
+};
+
+struct sx_scan {
+    struct sx_storage *storage;
+    atomic_int references;
+    struct sx_arena arena;
+    const atomic_bool *cancel;
+
+    const char *table;
+    const char **column_names;
+    struct sx_type *column_types;
+    int n_columns;
+    struct sx_prune *prunes;
+    int n_prunes;
+    bool keep_dictionaries;
+    size_t queue_bytes;
+
+    struct scan_file *files;
+    int n_files;
+    struct scan_unit *units;
+    int n_units;
+    pthread_mutex_t files_lock;
+
+    /* Under the storage's lock. */
+    struct sx_scan *next;
+    pthread_cond_t changed;
+    bool *is_restricted; /* for each column */
+    int64_t *restricted_min, *restricted_max;
+    int cursor; /* no unit in front of it is waiting */
+    struct scan_group *ready, *ready_last;
+    int n_ready;
+    int n_taken;
+    int n_reading; /* by anyone */
+    int n_ahead;   /* by the reader threads */
+    int64_t n_releases;
+    size_t queued_bytes;
+    bool is_started;
+    bool is_starved; /* the pool refused memory for reading ahead */
+    bool is_closed;
+    struct sx_error error;
+
+    atomic_int cold_units; /* units still to be read ahead, since the page cache lacked one */
+    struct scan_profit index_profit, bloom_profit;
+    int64_t total_rows;
+    atomic_int_fast64_t done_rows, pruned_rows, read_bytes, pruned_groups;
+};
+
+/* ---- scan_columns.c ---- */
+
+/* Matches the request's columns with the file's and checks that every row group can be read. */
+SX_MUST_CHECK enum sx_status scan_match_columns(struct sx_scan *scan, int file, struct sx_error *error);
+
+/* ---- scan_select.c ---- */
+
+SX_MUST_CHECK enum sx_status scan_select(struct sx_scan *scan, const struct scan_unit *unit,
+                                         struct scan_selection *out_selection, struct sx_error *error);
+
+/* ---- scan_fetch.c ---- */
+
+/* Reads the selected pages of a row group. *out_is_cold: the page cache did not have all of it. */
+SX_MUST_CHECK enum sx_status scan_fetch(struct sx_scan *scan, const struct scan_unit *unit,
+                                        const struct scan_selection *selection, struct scan_group **out_group,
+                                        bool *out_is_cold, struct sx_error *error);
+
+/* ---- scan_group.c ---- */
+
+/* Selects and fetches; *out_group NULL: pruned. */
+SX_MUST_CHECK enum sx_status scan_read_unit(struct sx_scan *scan, int unit, struct scan_group **out_group,
+                                            bool *out_is_cold, struct sx_error *error);
+void scan_group_free(struct scan_group *group); /* NULL allowed; drops its reference to the scan */
+void scan_unreference(struct sx_scan *scan);
+
+/* Opens the file if need be; it stays open until the last of its units is read. */
+SX_MUST_CHECK enum sx_status scan_file_fd(struct sx_scan *scan, int file, int *out_fd,
+                                          struct sx_error *error);
+void scan_file_done(struct sx_scan *scan, int file);
+
+/* Estimate from above of the bytes that the unit takes. */
+size_t scan_unit_bytes(const struct sx_scan *scan, const struct scan_unit *unit);
+
+static inline const struct sx_chunk_meta *scan_chunk(const struct sx_scan *scan, const struct scan_unit *unit,
+                                                     int column) {
+    const struct scan_file *file = &scan->files[unit->file];
+    const struct sx_file_column *found = &file->footer->columns[file->columns[column]];
+    return &file->footer->groups[unit->group].chunks[found->leaf];
+}
+
+static inline const struct sx_file_column *scan_column(const struct sx_scan *scan,
+                                                       const struct scan_unit *unit, int column) {
+    const struct scan_file *file = &scan->files[unit->file];
+    return &file->footer->columns[file->columns[column]];
+}
+
+static inline int64_t scan_unit_rows(const struct sx_scan *scan, const struct scan_unit *unit) {
+    return scan->files[unit->file].footer->groups[unit->group].n_rows;
+}
+
+static inline bool scan_is_cancelled(const struct sx_scan *scan) {
+    return scan->cancel && atomic_load_explicit(scan->cancel, memory_order_relaxed);
+}
+
+/* ---- scan_queue.c: under the storage's lock ---- */
+
+/* First waiting unit, or -1. */
+int scan_peek(struct sx_scan *scan);
+
+/* Reads a waiting unit, letting go of the lock meanwhile. Failures but lack of memory become the scan's;
+ * then, and when the unit is pruned, *out_group is NULL. */
+SX_MUST_CHECK enum sx_status scan_read_claimed(struct sx_scan *scan, int unit, struct scan_group **out_group,
+                                               struct sx_error *error);
+/* The next group that is ready, or NULL. */
+struct scan_group *scan_take_ready(struct sx_scan *scan);
+void scan_push_ready(struct sx_scan *scan, struct scan_group *group);
+
+/* Gives up what other scans have read ahead; false: there was nothing. */
+bool scan_reclaim_others(struct sx_scan *scan);
+
+/* Drops what is ready; the units wait again. */
+bool scan_drop_ready(struct sx_scan *scan);
+
+/* Body of a reader thread; the context is the storage. */
+void *scan_reader_main(void *context);
+
+#endif

@@ -1,0 +1,274 @@
+/* The primitive interface. Relational operators (src/exec) are written once over these; a backend implements
+ * all.
+ *
+ * Work is issued to a stream. On the CPU a stream is a worker thread and work is done when the call returns;
+ * on a device it may be done later, in stream order. One thread uses a stream at a time.
+ *
+ * Rules for every primitive
+ * - Arguments are borrowed. `out_` results belong to the caller and are set only on success.
+ * - Input tensors may have any layout (FLAT, DICT, CONSTANT) unless a comment says otherwise; lengths agree.
+ * - On failure the status is returned and stream->error holds the text.
+ * - Long loops look at stream->cancel now and then (at least once per 1 M rows) and return SX_CANCELLED.
+ * - All memory comes from stream->pool.
+ * Objects that several workers share (group, join) say which calls may run at the same time. */
+#ifndef SX_TENSOR_BACKEND_H
+#define SX_TENSOR_BACKEND_H
+
+#include "tensor/page.h"
+#include "tensor/program.h"
+#include "tensor/tensor.h"
+
+struct sx_backend;
+
+struct sx_stream {
+    const struct sx_backend *backend;
+    struct sx_pool *pool;
+    struct sx_error error;
+    const atomic_bool *cancel; /* may be NULL */
+    void *state;               /* the backend's own: scratch memory, device stream */
+};
+
+struct sx_eval;
+struct sx_group;
+struct sx_join;
+struct sx_decoder;
+
+/* ---- aggregation ---- */
+
+/* X(name): FIRST takes the first value that is not skipped, NULL included; ANY_VALUE the first that is not
+ * null. SUM of integers and decimals is HUGEINT or DECIMAL(38,s) in 128 bits and fails on overflow; SUM of
+ * FLOAT and DOUBLE is a DOUBLE kept in two doubles, so that it does not depend on the order. AVG is DOUBLE.
+ * COUNT is BIGINT. */
+#define SX_AGGREGATE_LIST(X) \
+    X(COUNT_STAR)            \
+    X(COUNT)                 \
+    X(SUM)                   \
+    X(AVG)                   \
+    X(MIN)                   \
+    X(MAX)                   \
+    X(FIRST)                 \
+    X(ANY_VALUE)
+
+enum sx_aggregate {
+#define SX_AGGREGATE_ENUM(name) SX_AGG_##name,
+    SX_AGGREGATE_LIST(SX_AGGREGATE_ENUM)
+#undef SX_AGGREGATE_ENUM
+};
+
+struct sx_aggregate_spec {
+    enum sx_aggregate function;
+    struct sx_type input; /* ignored for COUNT_STAR */
+    struct sx_type output;
+};
+
+struct sx_group_spec {
+    int n_keys; /* 0: one group, which exists even when no row came */
+    const struct sx_type *key_types;
+    int n_aggregates; /* 0: distinct keys */
+    const struct sx_aggregate_spec *aggregates;
+    int n_workers;
+};
+
+/* ---- join ---- */
+
+struct sx_join_spec {
+    int n_keys; /* 0: every pair matches */
+    const struct sx_type *key_types;
+    const bool *null_equal; /* per key: IS NOT DISTINCT FROM; otherwise NULL matches nothing */
+    int n_payload;
+    const struct sx_type *payload_types;
+    bool track_matches; /* join_mark will be called */
+    int n_workers;
+};
+
+enum sx_probe_mode {
+    SX_PROBE_ALL,  /* every matching pair */
+    SX_PROBE_FIRST /* at most one pair per probe row: whether it matches */
+};
+
+/* Where a probe of one batch stands; starts zeroed. */
+struct sx_probe_cursor {
+    int64_t row;   /* probe rows below are done */
+    int64_t entry; /* backend's position within that row's matches; 0: at its start */
+    bool done;
+};
+
+struct sx_join_info {
+    int64_t rows;      /* appended on the build side */
+    bool has_null_key; /* some appended row had a NULL in a key that is not null_equal */
+    bool keys_unique;  /* proven: no two build rows have equal keys */
+    bool has_range;    /* one key of integer, date, timestamp or decimal (to 18 digits) type, and rows > 0: */
+    int64_t key_min, key_max; /* over keys that are not NULL */
+};
+
+/* ---- sort ---- */
+
+struct sx_sort_key {
+    bool descending;
+    bool nulls_first;
+};
+
+/* ---- what a backend tells about itself ---- */
+
+struct sx_backend_traits {
+    int64_t chunk_rows; /* rows that a scan should put into a batch */
+    bool is_host;       /* tensors are in host memory and calls are synchronous */
+};
+
+struct sx_backend_ops {
+    SX_MUST_CHECK enum sx_status (*stream_create)(const struct sx_backend *backend, struct sx_pool *pool,
+                                                  const atomic_bool *cancel, struct sx_stream **out_stream,
+                                                  struct sx_error *error);
+    void (*stream_destroy)(struct sx_stream *stream);
+
+    /* Reads the row count of a batch to the host: the one explicit synchronisation. */
+    SX_MUST_CHECK enum sx_status (*batch_rows)(struct sx_stream *stream, struct sx_batch *batch);
+    /* A copy in host memory with FLAT columns. On a host backend columns that are FLAT already are shared. */
+    SX_MUST_CHECK enum sx_status (*batch_to_host)(struct sx_stream *stream, const struct sx_batch *batch,
+                                                  struct sx_batch *out_batch);
+
+    /* Makes tensors of the backend's memory from host memory. On a host backend the columns are shared. */
+    SX_MUST_CHECK enum sx_status (*batch_from_host)(struct sx_stream *stream, const struct sx_batch *batch,
+                                                    struct sx_batch *out_batch);
+
+    /* -- expressions -- one eval object per worker and program; `program` must outlive it. It keeps registers
+     * and, per dictionary, results of expressions over that dictionary's entries. */
+    SX_MUST_CHECK enum sx_status (*eval_create)(struct sx_stream *stream, const struct sx_program *program,
+                                                struct sx_eval **out_eval);
+    void (*eval_destroy)(struct sx_stream *stream, struct sx_eval *eval);
+    /* All outputs over all rows of `batch` (columns = the program's inputs; an input that no instruction and
+     * no output uses may be a zeroed tensor). out_columns[program->n_outputs]. An output that is an input is
+     * shared, not copied. */
+    SX_MUST_CHECK enum sx_status (*eval_run)(struct sx_stream *stream, struct sx_eval *eval,
+                                             const struct sx_batch *batch, struct sx_tensor *out_columns);
+    /* The outputs are BOOL conjuncts, evaluated one after another on the rows that are left. Rows that pass
+     * all, as ascending I32 positions. `selection` (I32, ascending, or NULL for all rows) limits the rows
+     * looked at. */
+    SX_MUST_CHECK enum sx_status (*eval_select)(struct sx_stream *stream, struct sx_eval *eval,
+                                                const struct sx_batch *batch,
+                                                const struct sx_tensor *selection,
+                                                struct sx_tensor *out_selection);
+
+    /* -- moving rows -- */
+    /* out[i] = column[index[i]]; index is FLAT I32 or I64; a negative index gives NULL. DICT stays DICT and
+     * CONSTANT stays CONSTANT where no index is negative; VARCHAR shares the string bytes. */
+    SX_MUST_CHECK enum sx_status (*gather)(struct sx_stream *stream, const struct sx_tensor *column,
+                                           const struct sx_tensor *index, struct sx_tensor *out_column);
+    /* All rows of `n` columns of one type, in order, FLAT. With `compact` string bytes are copied to a heap
+     * of their own (so the parts' buffers go free), otherwise shared. n may be 0 (then `type` says what is
+     * empty). */
+    SX_MUST_CHECK enum sx_status (*concat)(struct sx_stream *stream, struct sx_type type,
+                                           const struct sx_tensor *const *columns, int64_t n, bool compact,
+                                           struct sx_tensor *out_column);
+    /* Rows first, first + 1, … as an index tensor of type `id` (I32 or I64). */
+    SX_MUST_CHECK enum sx_status (*iota)(struct sx_stream *stream, enum sx_type_id id, int64_t first,
+                                         int64_t length, struct sx_tensor *out_index);
+    /* mask: BOOL FLAT without nulls, `rows` long, 1 where the row is in `index` (FLAT I32, any order). */
+    SX_MUST_CHECK enum sx_status (*index_to_mask)(struct sx_stream *stream, const struct sx_tensor *index,
+                                                  int64_t rows, struct sx_tensor *out_mask);
+    /* Positions (I32, ascending) where the BOOL column is valid and equals `wanted`. */
+    SX_MUST_CHECK enum sx_status (*mask_to_index)(struct sx_stream *stream, const struct sx_tensor *mask,
+                                                  bool wanted, struct sx_tensor *out_index);
+
+    /* -- hash and partition -- */
+    /* U64 FLAT: hash of the row's keys as tensor/semantics.h defines it: equal on every backend and rank. */
+    SX_MUST_CHECK enum sx_status (*hash)(struct sx_stream *stream, const struct sx_tensor *keys, int n_keys,
+                                         int64_t rows, struct sx_tensor *out_hashes);
+    /* Stable order of rows by part = high bits of the hash: out_index (I32) lists the rows part after part;
+     * out_offsets (host array of n_parts + 1, the caller's) where each begins. n_parts is a power of two. */
+    SX_MUST_CHECK enum sx_status (*partition)(struct sx_stream *stream, const struct sx_tensor *hashes,
+                                              int n_parts, struct sx_tensor *out_index, int64_t *out_offsets);
+
+    /* -- group by -- group_update may run at the same time for different workers; then all updates end; then
+     * group_finish once; then group_emit may run at the same time for different parts. */
+    SX_MUST_CHECK enum sx_status (*group_create)(struct sx_stream *stream, const struct sx_group_spec *spec,
+                                                 struct sx_group **out_group);
+    void (*group_destroy)(struct sx_stream *stream, struct sx_group *group);
+    /* inputs[a]: column of aggregate a; a tensor with length -1 means: leave this aggregate alone in this
+     * update. filters[a] (or filters NULL, or filters[a].length -1): BOOL, rows that are not true do not
+     * count. */
+    SX_MUST_CHECK enum sx_status (*group_update)(struct sx_stream *stream, struct sx_group *group, int worker,
+                                                 const struct sx_tensor *keys, const struct sx_tensor *inputs,
+                                                 const struct sx_tensor *filters, int64_t rows);
+    /* No more updates. Tells into how many parts the result falls. */
+    SX_MUST_CHECK enum sx_status (*group_finish)(struct sx_stream *stream, struct sx_group *group,
+                                                 int *out_parts);
+    /* Next rows of a part: keys, then aggregates (FLAT or DICT). *cursor starts 0; an empty batch (rows 0)
+     * ends. The part's memory may be given back once it has ended. */
+    SX_MUST_CHECK enum sx_status (*group_emit)(struct sx_stream *stream, struct sx_group *group, int part,
+                                               int64_t *cursor, int64_t max_rows, struct sx_batch *out_batch);
+
+    /* -- hash join -- join_append may run at the same time for different workers; then all appends end;
+     * join_finish once; join_build at the same time for different parts; after all parts the table is
+     * read-only, and everything below may run at the same time on it. */
+    SX_MUST_CHECK enum sx_status (*join_create)(struct sx_stream *stream, const struct sx_join_spec *spec,
+                                                struct sx_join **out_join);
+    void (*join_destroy)(struct sx_stream *stream, struct sx_join *join);
+    SX_MUST_CHECK enum sx_status (*join_append)(struct sx_stream *stream, struct sx_join *join, int worker,
+                                                const struct sx_tensor *keys, const struct sx_tensor *payload,
+                                                int64_t rows);
+    SX_MUST_CHECK enum sx_status (*join_finish)(struct sx_stream *stream, struct sx_join *join,
+                                                int *out_parts);
+    SX_MUST_CHECK enum sx_status (*join_build)(struct sx_stream *stream, struct sx_join *join, int part);
+    void (*join_info)(const struct sx_join *join, struct sx_join_info *out_info);
+    /* Payload column k of all build rows; borrowed from the join (share it to keep it). Order of build rows:
+     * any. */
+    const struct sx_tensor *(*join_payload)(const struct sx_join *join, int k);
+    /* Matching pairs, at most max_pairs of them from where the cursor stands: probe rows (I32, ascending) and
+     * build rows (I64). Sets cursor->done when the batch is through. */
+    SX_MUST_CHECK enum sx_status (*join_probe)(struct sx_stream *stream, const struct sx_join *join,
+                                               const struct sx_tensor *keys, int64_t rows,
+                                               enum sx_probe_mode mode, int64_t max_pairs,
+                                               struct sx_probe_cursor *cursor,
+                                               struct sx_tensor *out_probe_rows,
+                                               struct sx_tensor *out_build_rows);
+    /* Runtime filter: positions (I32, ascending) whose key may have a match; false positives allowed. For
+     * joins with one key. `selection` as in eval_select. */
+    SX_MUST_CHECK enum sx_status (*join_filter)(struct sx_stream *stream, const struct sx_join *join,
+                                                const struct sx_tensor *key,
+                                                const struct sx_tensor *selection,
+                                                struct sx_tensor *out_selection);
+    /* Remembers that these build rows (I64) matched. Thread-safe. */
+    SX_MUST_CHECK enum sx_status (*join_mark)(struct sx_stream *stream, struct sx_join *join,
+                                              const struct sx_tensor *build_rows);
+    /* Build rows in [first, first + count) that were marked (wanted) or were not: I64, ascending. */
+    SX_MUST_CHECK enum sx_status (*join_marked)(struct sx_stream *stream, const struct sx_join *join,
+                                                bool wanted, int64_t first, int64_t count,
+                                                struct sx_tensor *out_build_rows);
+
+    /* -- sort -- */
+    /* Stable order of all rows: I64 FLAT, the first `limit` of them (limit < 0: all). n_keys >= 1. Strings by
+     * bytes. */
+    SX_MUST_CHECK enum sx_status (*sort)(struct sx_stream *stream, const struct sx_tensor *keys,
+                                         const struct sx_sort_key *orders, int n_keys, int64_t rows,
+                                         int64_t limit, struct sx_tensor *out_order);
+
+    /* -- Parquet pages -- a decoder walks the rows of one column chunk forwards. `owner` keeps pages' bytes
+     * alive (the decoder and tensors that point into it retain it); `pages` must outlive the decoder. */
+    SX_MUST_CHECK enum sx_status (*decoder_create)(struct sx_stream *stream, const struct sx_chunk_spec *spec,
+                                                   const struct sx_page *pages, int n_pages,
+                                                   struct sx_buffer *owner, struct sx_decoder **out_decoder);
+    void (*decoder_destroy)(struct sx_stream *stream, struct sx_decoder *decoder);
+    /* The next `rows` rows: all of them, or the positions in `selection` (I32, ascending, within 0..rows-1)
+     * only. */
+    SX_MUST_CHECK enum sx_status (*decoder_read)(struct sx_stream *stream, struct sx_decoder *decoder,
+                                                 int64_t rows, const struct sx_tensor *selection,
+                                                 struct sx_tensor *out_column);
+    SX_MUST_CHECK enum sx_status (*decoder_skip)(struct sx_stream *stream, struct sx_decoder *decoder,
+                                                 int64_t rows);
+    /* The chunk's dictionary, when it has one and every data page uses it (borrowed), else NULL: a filter
+     * that no entry passes prunes the row group. */
+    SX_MUST_CHECK enum sx_status (*decoder_dictionary)(struct sx_stream *stream, struct sx_decoder *decoder,
+                                                       struct sx_dict **out_dict);
+};
+
+struct sx_backend {
+    const char *name; /* "cpu", "cuda" */
+    struct sx_backend_traits traits;
+    struct sx_backend_ops ops;
+};
+
+/* SX_INTERNAL naming the slot when a slot is empty. */
+SX_MUST_CHECK enum sx_status sx_backend_check(const struct sx_backend *backend, struct sx_error *error);
+
+#endif

@@ -1,0 +1,79 @@
+/* What a backend needs to decode the pages of one Parquet column chunk. Filled by src/storage, which has
+ * checked the headers: every page's bytes lie within the chunk, sizes and counts are not negative, CRCs hold
+ * where present. */
+#ifndef SX_TENSOR_PAGE_H
+#define SX_TENSOR_PAGE_H
+
+#include "tensor/tensor.h"
+
+/* Numbers are the format's own (parquet.thrift). */
+enum sx_parquet_physical {
+    SX_PARQUET_BOOLEAN = 0,
+    SX_PARQUET_INT32 = 1,
+    SX_PARQUET_INT64 = 2,
+    SX_PARQUET_INT96 = 3,
+    SX_PARQUET_FLOAT = 4,
+    SX_PARQUET_DOUBLE = 5,
+    SX_PARQUET_BYTE_ARRAY = 6,
+    SX_PARQUET_FIXED_LEN_BYTE_ARRAY = 7
+};
+
+enum sx_parquet_encoding {
+    SX_ENCODING_PLAIN = 0,
+    SX_ENCODING_PLAIN_DICTIONARY = 2,
+    SX_ENCODING_RLE = 3,
+    SX_ENCODING_BIT_PACKED = 4,
+    SX_ENCODING_DELTA_BINARY_PACKED = 5,
+    SX_ENCODING_DELTA_LENGTH_BYTE_ARRAY = 6,
+    SX_ENCODING_DELTA_BYTE_ARRAY = 7,
+    SX_ENCODING_RLE_DICTIONARY = 8,
+    SX_ENCODING_BYTE_STREAM_SPLIT = 9
+};
+
+enum sx_parquet_codec {
+    SX_CODEC_UNCOMPRESSED = 0,
+    SX_CODEC_SNAPPY = 1,
+    SX_CODEC_GZIP = 2,
+    SX_CODEC_BROTLI = 4,
+    SX_CODEC_LZ4 = 5,
+    SX_CODEC_ZSTD = 6,
+    SX_CODEC_LZ4_RAW = 7
+};
+
+/* How stored values become values of the column's type. */
+enum sx_conversion {
+    SX_CONVERT_NONE,    /* same representation, or narrowing of INT32 to 8 and 16 bits, signed or unsigned */
+    SX_CONVERT_DECIMAL, /* INT32, INT64, or big-endian two's complement bytes */
+    SX_CONVERT_INT96_TIMESTAMP, /* nanoseconds of day, Julian day */
+    SX_CONVERT_MILLIS,          /* to microseconds */
+    SX_CONVERT_NANOS,           /* to microseconds, towards zero, as DuckDB casts */
+    SX_CONVERT_F16
+};
+
+enum sx_page_kind { SX_PAGE_DATA_V1, SX_PAGE_DATA_V2, SX_PAGE_DICTIONARY };
+
+struct sx_page {
+    enum sx_page_kind kind;
+    enum sx_parquet_encoding encoding;
+    enum sx_parquet_encoding definition_encoding; /* V1: RLE or BIT_PACKED */
+    const uint8_t *bytes; /* stored bytes, host memory; NULL: page pruned, its rows are only ever skipped */
+    uint32_t stored_bytes;
+    uint32_t plain_bytes;      /* after decompression, levels included */
+    int64_t n_values;          /* nulls included; flat columns: rows */
+    uint32_t definition_bytes; /* V2: stored in front, never compressed */
+    uint32_t repetition_bytes; /* V2 */
+    bool is_compressed;
+};
+
+struct sx_chunk_spec {
+    enum sx_parquet_physical physical;
+    enum sx_parquet_codec codec;
+    int32_t type_length; /* FIXED_LEN_BYTE_ARRAY */
+    struct sx_type type; /* of the tensors that come out */
+    enum sx_conversion conversion;
+    bool optional;        /* max definition level 1, else 0 */
+    bool keep_dictionary; /* VARCHAR pages in dictionary encoding come out as SX_DICT */
+    int64_t n_rows;       /* of the row group */
+};
+
+#endif

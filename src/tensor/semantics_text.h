@@ -1,0 +1,366 @@
+/* Text to values, as DuckDB reads it. All return false when the text is no such value. */
+#ifndef SX_TENSOR_SEMANTICS_TEXT_H
+#define SX_TENSOR_SEMANTICS_TEXT_H
+
+#include "tensor/semantics_date.h"
+
+struct sx_span {
+    const char *at, *end;
+};
+
+SX_BOTH bool sx_is_space(char c) {
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+SX_BOTH bool sx_is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
+SX_BOTH char sx_ascii_lower(char c) {
+    return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
+}
+SX_BOTH struct sx_span sx_span_trim(const char *bytes, uint32_t length_bytes) {
+    struct sx_span span = {bytes, bytes + length_bytes};
+    while (span.at < span.end && sx_is_space(*span.at))
+        span.at++;
+    while (span.at < span.end && sx_is_space(span.end[-1]))
+        span.end--;
+    return span;
+}
+/* `word` in lower case. */
+SX_BOTH bool sx_span_is(struct sx_span span, const char *word) {
+    for (; span.at < span.end && *word; span.at++, word++)
+        if (sx_ascii_lower(*span.at) != *word)
+            return false;
+    return span.at == span.end && !*word;
+}
+
+SX_BOTH bool sx_text_to_bool(const char *bytes, uint32_t length_bytes, uint8_t *out) {
+    const struct sx_span span = {bytes, bytes + length_bytes};
+    *out = sx_span_is(span, "true") || sx_span_is(span, "t") || sx_span_is(span, "1") ||
+           sx_span_is(span, "yes") || sx_span_is(span, "y");
+    return *out || sx_span_is(span, "false") || sx_span_is(span, "f") || sx_span_is(span, "0") ||
+           sx_span_is(span, "no") || sx_span_is(span, "n");
+}
+
+/* A number's parts: sign, digits (with '_' between some and a point among them), exponent. */
+struct sx_number_text {
+    bool negative, has_point;
+    const char *digits, *digits_end;
+    int64_t n_integer_digits;
+    int64_t exponent;
+};
+
+/* Digits with single '_' between them; returns their number, or -1. */
+SX_BOTH int64_t sx_span_digits(struct sx_span *span) {
+    int64_t count = 0;
+    while (span->at < span->end) {
+        const char c = *span->at;
+        if (c == '_' && count && sx_is_digit(span->at[-1]) && span->at + 1 < span->end &&
+            sx_is_digit(span->at[1])) {
+            span->at++;
+            continue;
+        }
+        if (c == '_')
+            return -1;
+        if (!sx_is_digit(c))
+            break;
+        count++, span->at++;
+    }
+    return count;
+}
+
+SX_BOTH bool sx_span_exponent(struct sx_span *span, int64_t *out_exponent) {
+    const int64_t limit = 1000000;
+    bool negative = false;
+    if (span->at < span->end && (*span->at == '-' || *span->at == '+'))
+        negative = *span->at++ == '-';
+    struct sx_span digits = *span;
+    if (sx_span_digits(span) <= 0)
+        return false;
+    int64_t exponent = 0;
+    for (; digits.at < span->at; digits.at++)
+        if (*digits.at != '_' && exponent < limit)
+            exponent = exponent * 10 + (*digits.at - '0');
+    *out_exponent = negative ? -exponent : exponent;
+    return true;
+}
+
+SX_BOTH bool sx_number_parse(struct sx_span span, struct sx_number_text *out) {
+    out->negative = out->has_point = false;
+    out->exponent = 0;
+    if (span.at < span.end && (*span.at == '-' || *span.at == '+'))
+        out->negative = *span.at++ == '-';
+    out->digits = span.at;
+    out->n_integer_digits = sx_span_digits(&span);
+    if (out->n_integer_digits < 0)
+        return false;
+    int64_t n_fraction = 0;
+    if (span.at < span.end && *span.at == '.') {
+        out->has_point = true;
+        span.at++;
+        n_fraction = sx_span_digits(&span);
+    }
+    out->digits_end = span.at;
+    if (n_fraction < 0 || out->n_integer_digits + n_fraction == 0)
+        return false;
+    if (span.at < span.end && (*span.at == 'e' || *span.at == 'E')) {
+        span.at++;
+        if (!sx_span_exponent(&span, &out->exponent))
+            return false;
+    }
+    return span.at == span.end;
+}
+
+/* The number times 10^scale, rounded half away from zero; false above `limit`. */
+SX_BOTH bool sx_number_scaled(const struct sx_number_text *number, int scale, sx_u128 limit, sx_u128 *out) {
+    int64_t wanted = number->n_integer_digits + number->exponent + scale;
+    sx_u128 value = 0;
+    int rounding = 0;
+    for (const char *at = number->digits; at < number->digits_end; at++) {
+        if (!sx_is_digit(*at))
+            continue;
+        const unsigned digit = (unsigned)(*at - '0');
+        if (wanted <= 0) {
+            rounding = wanted == 0 && digit >= 5;
+            wanted = -1;
+            break;
+        }
+        if (value > (limit - digit) / 10 || digit > limit)
+            return false;
+        value = value * 10 + digit;
+        wanted--;
+    }
+    for (; wanted > 0 && value; wanted--) {
+        if (value > limit / 10)
+            return false;
+        value *= 10;
+    }
+    *out = value + (unsigned)rounding;
+    return *out <= limit;
+}
+
+SX_BOTH bool sx_text_radix(struct sx_span span, sx_u128 limit, sx_u128 *out) {
+    const int bits = sx_ascii_lower(span.at[1]) == 'x' ? 4 : 1;
+    sx_u128 value = 0;
+    for (span.at += 2; span.at < span.end; span.at++) {
+        const char c = sx_ascii_lower(*span.at);
+        const int digit = sx_is_digit(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : 16;
+        if (digit >= 1 << bits || value > limit >> bits)
+            return false;
+        value = value << bits | (unsigned)digit;
+    }
+    *out = value;
+    return value <= limit;
+}
+
+/* Magnitude and sign of an integer within [-lowest, highest]. Hexadecimal and binary up to 64 bits. */
+SX_BOTH bool sx_text_to_integer(const char *bytes, uint32_t length_bytes, sx_u128 lowest, sx_u128 highest,
+                                sx_u128 *out_magnitude, bool *out_negative) {
+    const struct sx_span span = sx_span_trim(bytes, length_bytes);
+    *out_negative = false;
+    const bool is_wide = highest > UINT64_MAX;
+    if (!is_wide && span.end - span.at > 2 && span.at[0] == '0' &&
+        (sx_ascii_lower(span.at[1]) == 'x' || sx_ascii_lower(span.at[1]) == 'b'))
+        return sx_text_radix(span, highest, out_magnitude);
+    struct sx_number_text number;
+    if (!sx_number_parse(span, &number))
+        return false;
+    *out_negative = number.negative;
+    if (number.negative && lowest == 0 && number.has_point)
+        return false;
+    return sx_number_scaled(&number, 0, number.negative ? lowest : highest, out_magnitude);
+}
+
+/* `limit`: the largest magnitude, 10^precision - 1. */
+SX_BOTH bool sx_text_to_decimal(const char *bytes, uint32_t length_bytes, int scale, sx_i128 limit,
+                                sx_i128 *out) {
+    struct sx_number_text number;
+    sx_u128 magnitude;
+    if (!sx_number_parse(sx_span_trim(bytes, length_bytes), &number) ||
+        !sx_number_scaled(&number, scale, (sx_u128)limit, &magnitude))
+        return false;
+    *out = number.negative ? -(sx_i128)magnitude : (sx_i128)magnitude;
+    return true;
+}
+
+/* ---- dates ---- */
+
+enum sx_text_result { SX_TEXT_OK, SX_TEXT_FORMAT, SX_TEXT_RANGE, SX_TEXT_NOT_UTC };
+
+/* One or two digits. */
+SX_BOTH bool sx_span_two_digits(struct sx_span *span, int32_t *out) {
+    if (span->at == span->end || !sx_is_digit(*span->at))
+        return false;
+    *out = *span->at++ - '0';
+    if (span->at < span->end && sx_is_digit(*span->at))
+        *out = *out * 10 + (*span->at++ - '0');
+    return true;
+}
+
+SX_BOTH bool sx_span_bc(struct sx_span *span) {
+    if (span->end - span->at < 5 || !sx_is_space(span->at[0]))
+        return false;
+    const struct sx_span word = {span->at + 1, span->at + 5};
+    if (!sx_span_is(word, "(bc)"))
+        return false;
+    span->at += 5;
+    return true;
+}
+
+SX_BOTH enum sx_text_result sx_span_special_date(struct sx_span *span, int32_t *out_days) {
+    struct sx_span word = *span;
+    while (word.end > word.at && sx_is_space(word.end[-1]))
+        word.end--;
+    const bool negative = word.at < word.end && *word.at == '-';
+    word.at += negative;
+    if (sx_span_is(word, "infinity") || sx_span_is(word, "inf"))
+        *out_days = negative ? -SX_DATE_INFINITY : SX_DATE_INFINITY;
+    else if (!negative && sx_span_is(word, "epoch"))
+        *out_days = 0;
+    else
+        return SX_TEXT_FORMAT;
+    span->at = span->end;
+    return SX_TEXT_OK;
+}
+
+/* Moves behind the date; what follows is the caller's to judge. */
+SX_BOTH enum sx_text_result sx_span_date(struct sx_span *span, int32_t *out_days) {
+    const int64_t most = 100000000;
+    while (span->at < span->end && sx_is_space(*span->at))
+        span->at++;
+    struct sx_span from_sign = *span;
+    const bool negative = span->at < span->end && *span->at == '-';
+    span->at += negative;
+    if (span->at == span->end)
+        return SX_TEXT_FORMAT;
+    if (!sx_is_digit(*span->at)) {
+        *span = from_sign;
+        return sx_span_special_date(span, out_days);
+    }
+    int64_t year = 0;
+    for (; span->at < span->end && sx_is_digit(*span->at); span->at++)
+        if ((year = year * 10 + (*span->at - '0')) > most)
+            return SX_TEXT_RANGE;
+    if (span->at == span->end)
+        return SX_TEXT_FORMAT;
+    const char separator = *span->at++;
+    int32_t month, day;
+    if (separator != ' ' && separator != '-' && separator != '/' && separator != '\\')
+        return SX_TEXT_FORMAT;
+    if (!sx_span_two_digits(span, &month) || span->at == span->end || *span->at++ != separator ||
+        !sx_span_two_digits(span, &day))
+        return SX_TEXT_FORMAT;
+    year = negative ? -year : year;
+    if (sx_span_bc(span)) {
+        if (negative || year == 0)
+            return SX_TEXT_FORMAT;
+        year = 1 - year;
+    }
+    if (span->at < span->end && sx_is_digit(*span->at))
+        return SX_TEXT_FORMAT;
+    if (month < 1 || month > SX_MONTHS_PER_YEAR || day < 1 || day > sx_days_in_month(year, month))
+        return SX_TEXT_RANGE;
+    const int64_t days = sx_days_from_civil(year, month, day);
+    if (days >= SX_DATE_INFINITY || days <= -SX_DATE_INFINITY)
+        return SX_TEXT_RANGE;
+    *out_days = (int32_t)days;
+    return SX_TEXT_OK;
+}
+
+SX_BOTH enum sx_text_result sx_text_to_date(const char *bytes, uint32_t length_bytes, int32_t *out_days) {
+    struct sx_span span = {bytes, bytes + length_bytes};
+    return sx_span_date(&span, out_days);
+}
+
+/* HH:[MM[:SS[.fraction]]]; micros since midnight, hours unbounded. */
+SX_BOTH bool sx_span_time(struct sx_span *span, int64_t *out_micros) {
+    int64_t hour = 0, micros = 0;
+    int32_t minute = 0, second = 0;
+    while (span->at < span->end && sx_is_space(*span->at))
+        span->at++;
+    const char *const first = span->at;
+    for (; span->at < span->end && sx_is_digit(*span->at) && span->at - first < 9; span->at++)
+        hour = hour * 10 + (*span->at - '0');
+    if (span->at == first || span->at == span->end || *span->at++ != ':')
+        return false;
+    if (span->at < span->end && (!sx_span_two_digits(span, &minute) || minute >= 60))
+        return false;
+    if (span->at < span->end && *span->at++ != ':')
+        return false;
+    if (span->at < span->end && (!sx_span_two_digits(span, &second) || second >= 60))
+        return false;
+    if (span->at < span->end && *span->at == '.')
+        for (int64_t unit = 100000; ++span->at < span->end && sx_is_digit(*span->at); unit /= 10)
+            micros += unit * (*span->at - '0');
+    *out_micros = ((hour * 60 + minute) * 60 + second) * 1000000 + micros;
+    return true;
+}
+
+/* +HH[:MM[:SS]]; read, and without meaning for a timestamp without time zone. */
+SX_BOTH bool sx_span_offset(struct sx_span *span) {
+    struct sx_span at = *span;
+    if (at.at == at.end || (*at.at != '+' && *at.at != '-'))
+        return false;
+    at.at++;
+    for (int part = 0; part < 3; part++) {
+        if (part > 0) {
+            if (at.at == at.end || *at.at != ':')
+                break;
+            if (at.end - at.at < 3 || !sx_is_digit(at.at[1]) || !sx_is_digit(at.at[2]))
+                break;
+            at.at++;
+        }
+        if (at.end - at.at < 2 || !sx_is_digit(at.at[0]) || !sx_is_digit(at.at[1]))
+            return false;
+        at.at += 2;
+    }
+    *span = at;
+    return true;
+}
+
+SX_BOTH bool sx_is_zone_character(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || sx_is_digit(c) || c == '_' || c == '/' ||
+           c == '+' || c == '-';
+}
+
+/* What may follow the time: Z, an offset, UTC, spaces. */
+SX_BOTH enum sx_text_result sx_span_zone(struct sx_span span) {
+    if (span.at < span.end && *span.at == 'Z') {
+        span.at++;
+    } else if (span.at < span.end && !sx_span_offset(&span)) {
+        if (*span.at++ != ' ')
+            return SX_TEXT_NOT_UTC;
+        struct sx_span zone = {span.at, span.at};
+        while (span.at < span.end && sx_is_zone_character(*span.at))
+            span.at++;
+        zone.end = span.at;
+        while (span.at < span.end && sx_is_space(*span.at))
+            span.at++;
+        if (span.at < span.end)
+            return SX_TEXT_FORMAT;
+        return zone.at == zone.end || sx_span_is(zone, "utc") ? SX_TEXT_OK : SX_TEXT_NOT_UTC;
+    }
+    while (span.at < span.end && sx_is_space(*span.at))
+        span.at++;
+    return span.at == span.end ? SX_TEXT_OK : SX_TEXT_FORMAT;
+}
+
+SX_BOTH enum sx_text_result sx_text_to_timestamp(const char *bytes, uint32_t length_bytes,
+                                                 int64_t *out_micros) {
+    struct sx_span span = {bytes, bytes + length_bytes};
+    int32_t days;
+    int64_t of_day = 0;
+    const enum sx_text_result date = sx_span_date(&span, &days);
+    if (date != SX_TEXT_OK)
+        return date;
+    if (!sx_date_is_finite(days) || span.at == span.end)
+        return sx_date_to_timestamp(days, out_micros) ? SX_TEXT_OK : SX_TEXT_RANGE;
+    if (*span.at == ' ' || *span.at == 'T')
+        span.at++;
+    if (!sx_span_time(&span, &of_day))
+        return SX_TEXT_FORMAT;
+    if (of_day > SX_MICROS_PER_DAY || !sx_timestamp_make(days, of_day, out_micros))
+        return SX_TEXT_RANGE;
+    return sx_span_zone(span);
+}
+
+#endif

@@ -1,0 +1,90 @@
+"""stachio tpch generate and tpch run."""
+
+import csv
+import io
+import os
+import pathlib
+import re
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "lib"))
+
+import duckdb
+
+from check import Checks, require, scratch_directory
+from oracle import run_stachio
+
+COLUMNS = ["query", "rows", "stachio_s", "duckdb_s", "ratio", "equal"]
+TABLES = ["customer", "lineitem", "nation", "orders", "part", "partsupp", "region", "supplier"]
+
+
+def check_generate(data):
+    run_stachio(["tpch", "generate", "--sf", "0.01", "-o", data]).succeeded()
+    require(sorted(os.listdir(data)) == [f"{table}.parquet" for table in TABLES], f"made {os.listdir(data)}")
+    require(os.listdir(os.path.dirname(data)) == [os.path.basename(data)], "left something beside")
+    again = run_stachio(["tpch", "generate", "--sf", "0.01", "-o", data])
+    require(again.status == 3 and "exists" in again.error, str(again))
+
+
+def check_generate_fails(scratch):
+    """The generator isn't there, or fails: nothing is left."""
+    directory = os.path.join(scratch, "failed")
+    os.makedirs(os.path.join(directory, "bin"))
+    generator = pathlib.Path(directory, "bin", "tpchgen-cli")
+    generator.write_text("#!/bin/sh\nexit 7\n")
+    generator.chmod(0o755)
+    environment = {**os.environ, "PATH": f"{directory}/bin:{os.environ['PATH']}"}
+    run = run_stachio(["tpch", "generate", "--sf", "1", "-o", os.path.join(directory, "data")], env=environment)
+    require(run.status == 3 and "7" in run.error, str(run))
+    require(os.listdir(directory) == ["bin"], f"left {os.listdir(directory)}")
+
+
+def check_run(data):
+    run = run_stachio(["tpch", "run", "-d", data, "--queries", "1,3-5", "--repeat", "3", "--compare", "duckdb",
+                       "--format", "csv"]).succeeded()
+    lines = list(csv.reader(io.StringIO(run.out.decode())))
+    require(lines[0] == COLUMNS, f"columns {lines[0]}")
+    require([line[0] for line in lines[1:]] == ["1", "3", "4", "5", "geometric mean"], str(lines))
+    for line in lines[1:5]:
+        ours, theirs, ratio = (float(text) for text in line[2:5])
+        require(ours > 0 and theirs > 0 and line[5] == "yes", str(line))
+        require(abs(ratio - ours / theirs) <= 0.01 + 0.1 * ratio, f"ratio {line}")
+    require(lines[1][1] == "4", str(lines[1]))
+
+
+def check_run_table(data):
+    run = run_stachio(["tpch", "run", "-d", data, "--queries", "6", "--compare", "duckdb"]).succeeded()
+    lines = run.out.decode().splitlines()
+    require(lines[0].split() == COLUMNS and "geometric mean" in lines[-1], run.out.decode())
+    require(re.match(r" +6 +1 +[\d.]+ +[\d.]+ +[\d.]+ +yes$", lines[1]), lines[1])
+    run = run_stachio(["tpch", "run", "-d", data, "--queries", "6"]).succeeded()
+    require(run.out.decode().splitlines()[1].split()[0] == "6", run.out.decode())
+
+
+def check_run_fails(data, scratch):
+    for queries in ("0", "23", "x", "3-1", "1,,2", ""):
+        run = run_stachio(["tpch", "run", "-d", data, "--queries", queries])
+        require(run.status == 2, f"{run}\nqueries '{queries}' are taken")
+    require(run_stachio(["tpch", "run"]).status == 2, "no directory is needed")
+    few = os.path.join(scratch, "few")
+    os.makedirs(few)
+    duckdb.execute(f"COPY (SELECT 1 AS n) TO '{few}/nation.parquet'")
+    run = run_stachio(["tpch", "run", "-d", few, "--queries", "6", "--compare", "duckdb"])
+    require(run.status == 1 and "failed" in run.out.decode() and "query 6" in run.error, str(run))
+
+
+def main():
+    checks = Checks()
+    with scratch_directory() as scratch:
+        data = os.path.join(scratch, "a", "b", "data")
+        for name, check in (("generate", lambda: check_generate(data)),
+                            ("generate fails", lambda: check_generate_fails(scratch)), ("run", lambda: check_run(data)),
+                            ("run as table", lambda: check_run_table(data)),
+                            ("run fails", lambda: check_run_fails(data, scratch))):
+            with checks.case(name):
+                check()
+    checks.finish()
+
+
+if __name__ == "__main__":
+    main()

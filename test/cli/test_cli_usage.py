@@ -1,0 +1,167 @@
+"""Ways to give SQL and to take the answer, exit statuses, and the options that tell about a query."""
+
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "lib"))
+
+import duckdb
+
+from check import Checks, require, scratch_directory
+from oracle import TIMEOUT_S, Tables, query_stachio, run_stachio, stachio_command
+
+CLOSED_PIPE, INTERRUPTED = 141, 130
+IS_SLOW = os.environ.get("BUILD_TYPE") in ("Asan", "Tsan")
+
+
+def make_tables(directory):
+    os.makedirs(os.path.join(directory, "parts"))
+    connection = duckdb.connect()
+    connection.execute(f"COPY (SELECT range AS id FROM range(1000)) TO '{directory}/t.parquet'")
+    connection.execute(f"COPY (SELECT range AS i FROM range(200000)) TO '{directory}/big.parquet'")
+    for part in range(3):
+        connection.execute(f"COPY (SELECT {part} AS part) TO '{directory}/parts/{part}.parquet'")
+    return Tables(directory)
+
+
+def answer_lines(run):
+    return run.succeeded().out.decode().split()
+
+
+def check_sources(tables, scratch):
+    csv = [*tables.options(), "--format", "csv"]
+    script = os.path.join(scratch, "script.sql")
+    pathlib.Path(script).write_text("SELECT count(*) AS n FROM t; -- first\nSELECT ';' AS semicolon;\n")
+    expected = ["n", "1000", "semicolon", ";"]
+    require(answer_lines(run_stachio([*csv, "-f", script])) == expected, "-f")
+    require(answer_lines(run_stachio([*csv, "-c", pathlib.Path(script).read_text()])) == expected, "-c")
+    with open(script, "rb") as standard_input:
+        require(answer_lines(run_stachio(csv, stdin=standard_input)) == expected, "standard input")
+    with open(script, "rb") as standard_input:
+        require(answer_lines(run_stachio([*csv, "-f", "-"], stdin=standard_input)) == expected, "-f -")
+    both = run_stachio([*csv, "-c", "SELECT 1 AS a", "-f", script, "-c", "SELECT 2 AS b"])
+    require(answer_lines(both) == ["a", "1", *expected, "b", "2"], "several of -c and -f")
+    require(answer_lines(run_stachio([*csv, "-c", " ; -- nothing\n"])) == [], "an empty script")
+    run = run_stachio([*csv, "-c", "SET threads = 1; CREATE VIEW v AS SELECT 7 AS n; SELECT n AS Count FROM v"])
+    require(answer_lines(run) == ["Count", "7"], f"{run}\nstatements without an answer")
+
+
+def check_tables(tables):
+    sql = "SELECT count(*) AS n, sum(part) AS s FROM parts"
+    require(answer_lines(query_stachio(tables, sql)) == ["n,s", "3,3"], "a directory of files is a table")
+    pattern = os.path.join(tables.directory, "parts", "[12].parquet")
+    run = query_stachio(Tables(globs={"few": pattern}), "SELECT sum(part) AS s FROM few")
+    require(answer_lines(run) == ["s", "3"], "a glob is a table")
+    run = query_stachio(Tables(globs={"all": os.path.join(tables.directory, "parts")}), 'SELECT count(*) AS n FROM "all"')
+    require(answer_lines(run) == ["n", "3"], "a directory given by -t is a table")
+
+
+def check_output(tables, scratch):
+    directory = os.path.join(scratch, "output")
+    os.makedirs(directory)
+    path = os.path.join(directory, "answer.csv")
+    run = query_stachio(tables, "SELECT 1 AS a", "-o", path).succeeded()
+    require(not run.out and pathlib.Path(path).read_text() == "a\n1\n", "-o")
+    os.chmod(path, 0o640)
+    query_stachio(tables, "SELECT 2 AS a", "-o", path).succeeded()
+    require(pathlib.Path(path).read_text() == "a\n2\n" and os.stat(path).st_mode & 0o777 == 0o640, "-o once more")
+    link = os.path.join(directory, "link.csv")
+    os.symlink("answer.csv", link)
+    query_stachio(tables, "SELECT 3 AS a", "-o", link).succeeded()
+    require(os.path.islink(link) and pathlib.Path(path).read_text() == "a\n3\n", "-o through a link")
+    run = query_stachio(tables, "SELECT 4 AS a; SELECT no_such_column", "-o", path)
+    require(run.status == 1 and pathlib.Path(path).read_text() == "a\n3\n", f"{run}\nthe file is not as it was")
+    require(sorted(os.listdir(directory)) == ["answer.csv", "link.csv"], f"left {os.listdir(directory)}")
+    run = query_stachio(tables, "SELECT 5 AS a", "-o", "/dev/stdout").succeeded()
+    require(run.out == b"a\n5\n", repr(run.out))
+
+
+def check_failures(tables, scratch):
+    for status, options in ((2, ["--format", "parquet", "-c", "SELECT 1"]), (2, ["tpch"]), (2, ["bench", "scan"]),
+                            (2, ["--device", "cuda", "-c", "SELECT 1"]), (2, ["--explain", "--analyze", "-c", "SELECT 1"]),
+                            (2, ["--trace", "x", "-c", "SELECT 1"]), (2, ["surplus"]), (2, ["--memory-limit", "-1"]),
+                            (3, ["-d", scratch + "/nothing-here", "-c", "SELECT 1"]), (3, ["-f", scratch, "-c", "SELECT 1"]),
+                            (3, ["-c", "SELECT 1", "-o", "/dev/full"]), (1, ["-c", "SELECT 1; SELECT no_such_column"])):
+        run = run_stachio(options)
+        require(run.status == status and run.error.startswith("stachio: "), f"{run}\nstatus should be {status}")
+    first = query_stachio(tables, "SELECT 1 AS a; SELECT no_such_column; SELECT 2 AS b")
+    require(first.status == 1 and first.out in (b"a\n1\n", b""), f"{first}\n{first.out!r}")
+
+
+def check_version():
+    run = run_stachio(["--version"]).succeeded()
+    require(re.fullmatch(r"stachio \d+\.\d+\.\d+\n", run.out.decode()), repr(run.out))
+    require(b"--memory-limit" in run_stachio(["--help"]).succeeded().out, "--help")
+
+
+def check_plans(tables):
+    sql = "SELECT id, count(*) FROM t WHERE id > 3 GROUP BY id"
+    out = query_stachio(tables, sql, "--explain").succeeded().out.decode()
+    require("AGGREGATE" in out and "SCAN" in out and "ipeline" in out, out)
+    require(query_stachio(tables, "EXPLAIN " + sql).succeeded().out.decode() == out, "EXPLAIN differs from --explain")
+    out = query_stachio(tables, sql, "--analyze").succeeded().out.decode()
+    for wanted in ("Answered by +stachio", "Peak memory", "Read", "SCAN", "1,000|996", "seconds"):
+        require(re.search(wanted, out), f"no {wanted} in\n{out}")
+    require("Answered by" in query_stachio(tables, "explain analyze " + sql).succeeded().out.decode(), "EXPLAIN ANALYZE")
+    fallback = "SELECT list(id) FROM t"
+    out = query_stachio(tables, fallback, "--explain").succeeded().out.decode()
+    require("DuckDB answers" in out and "list" in out, out)
+    out = query_stachio(tables, fallback, "--analyze").succeeded().out.decode()
+    require(re.search("Answered by +duckdb", out) and "list" in out, out)
+
+
+def check_progress(tables):
+    run = query_stachio(tables, "SELECT sum(i) FROM big").succeeded()
+    require(not run.error, f"{run}\nprogress without a terminal")
+    options = [*tables.options(), "--format", "csv", "--progress", "always"]
+    product = f"FROM big a, big b WHERE a.i + b.i = 3 AND b.i < {200 if IS_SLOW else 5000}"
+    run = run_stachio([*options, "-c", f"SELECT sum(a.i % 7) {product}"])
+    require(re.search(r"rows|running", run.succeeded().error), f"{run}\nno progress")
+
+
+def check_interrupt(tables, sql, *options):
+    command = [*stachio_command(), *tables.options(), "--format", "csv", *options, "-c", sql]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    time.sleep(3 if IS_SLOW else 1)
+    require(process.poll() is None, "the query is too quick to be interrupted")
+    started = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    out, error = process.communicate(timeout=TIMEOUT_S)
+    took = time.monotonic() - started
+    require(process.returncode == INTERRUPTED and not out, f"status {process.returncode}, {out!r}, {error!r}")
+    require(IS_SLOW or took < 0.5, f"took {took:.3f} s")
+
+
+def check_closed_pipe(tables):
+    command = [*stachio_command(), *tables.options(), "--format", "csv", "-c", "SELECT a.i FROM big a, t"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process.stdout.read(10)
+    process.stdout.close()
+    error = process.stderr.read()
+    require(process.wait(TIMEOUT_S) == CLOSED_PIPE and not error, f"status {process.returncode}, {error!r}")
+
+
+def main():
+    checks = Checks()
+    product = "SELECT sum(a.i % 7 * b.i) FROM big a, big b WHERE a.i + b.i <> 3"
+    with scratch_directory() as scratch:
+        tables = make_tables(os.path.join(scratch, "tables"))
+        for name, check in (
+                ("sources", lambda: check_sources(tables, scratch)), ("tables", lambda: check_tables(tables)),
+                ("output", lambda: check_output(tables, scratch)), ("failures", lambda: check_failures(tables, scratch)),
+                ("version", check_version), ("plans", lambda: check_plans(tables)),
+                ("progress", lambda: check_progress(tables)), ("closed pipe", lambda: check_closed_pipe(tables)),
+                ("interrupt", lambda: check_interrupt(tables, product, "--fallback", "forbid")),
+                ("interrupt DuckDB", lambda: check_interrupt(tables, product.replace("sum", "stddev_pop")))):
+            with checks.case(name):
+                check()
+    checks.finish()
+
+
+if __name__ == "__main__":
+    main()

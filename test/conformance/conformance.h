@@ -1,0 +1,59 @@
+/* Every primitive on every backend, against a plain reference in the test. Families register in main.c.
+ * Inputs are made in host memory, sent by batch_from_host and read back by batch_to_host, so that a device
+ * backend runs the same tests. */
+#ifndef TEST_CONFORMANCE_H
+#define TEST_CONFORMANCE_H
+
+#include <stdio.h>
+
+#include "tensor/backend.h"
+
+struct conformance {
+    const struct sx_backend *backend;
+    struct sx_pool *pool;
+    struct sx_stream *stream; /* of `backend` */
+    struct sx_error error;
+    uint64_t random_state;
+    int checks;
+    int failures;
+};
+
+/* Counts a check; prints file, line and text when it fails (the first 20 of a family). Returns the condition.
+ */
+#define CONFORM(c, condition, ...) conformance_check((c), (condition), __FILE__, __LINE__, __VA_ARGS__)
+bool conformance_check(struct conformance *c, bool condition, const char *file, int line, const char *format,
+                       ...) SX_PRINTF(5, 6);
+
+uint64_t conformance_random(struct conformance *c); /* uniform 64 bits */
+
+/* Shapes every family tries: 0, 1, 2, 7, 64, 1000, 8191, 8192, 20011 rows; fewer under the thread sanitizer.
+ */
+extern const int64_t conformance_rows[];
+extern const int conformance_n_rows;
+
+enum conformance_fill { FILL_RANDOM, FILL_FEW_VALUES, FILL_EXTREMES, FILL_SORTED };
+
+/* Random FLAT column in host memory; null_share 0..1 (0: no validity array). Strings of 0 to 40 bytes. */
+SX_MUST_CHECK enum sx_status conformance_column(struct conformance *c, struct sx_type type, int64_t rows,
+                                                enum conformance_fill fill, double null_share,
+                                                struct sx_tensor *out_column);
+/* The same values as SX_DICT (VARCHAR only). */
+SX_MUST_CHECK enum sx_status conformance_dictionary(struct conformance *c, const struct sx_tensor *flat,
+                                                    struct sx_tensor *out_column);
+/* Moves one column to the backend's memory, and back as FLAT. */
+SX_MUST_CHECK enum sx_status conformance_send(struct conformance *c, const struct sx_tensor *host,
+                                              struct sx_tensor *out_column);
+SX_MUST_CHECK enum sx_status conformance_receive(struct conformance *c, const struct sx_tensor *column,
+                                                 struct sx_tensor *out_host);
+/* Equal by value, through all layouts; NULL equals NULL, NaN equals NaN. */
+bool conformance_scalar_equal(const struct sx_scalar *a, const struct sx_scalar *b);
+
+void conform_eval(struct conformance *c);
+void conform_hash(struct conformance *c);
+void conform_group(struct conformance *c);
+void conform_join(struct conformance *c);
+void conform_move(struct conformance *c);
+void conform_sort(struct conformance *c);
+void conform_decode(struct conformance *c);
+
+#endif

@@ -1,0 +1,135 @@
+/* Hashes against tensor/semantics.h value by value, and partitions. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "conformance.h"
+#include "tensor/semantics.h"
+
+enum { MAX_KEYS = 3, MAX_PARTS = 256 };
+
+static uint64_t expected_hash(const struct sx_scalar *value) {
+    if (value->is_null || value->type.id == SX_TYPE_NULLTYPE)
+        return SX_HASH_NULL;
+    switch (sx_type_phys(value->type)) {
+    case SX_PHYS_I128:
+    case SX_PHYS_U128: return sx_hash_u128(value->v.u128);
+    case SX_PHYS_F32: return sx_hash_f64((double)value->v.f32);
+    case SX_PHYS_F64: return sx_hash_f64(value->v.f64);
+    case SX_PHYS_STRING: {
+        const struct sx_string view = sx_string_make(value->v.text.bytes, value->v.text.length_bytes);
+        return sx_hash_string(&view);
+    }
+    default: return sx_hash_u64(value->v.u64);
+    }
+}
+
+static void check_hashes(struct conformance *c, const struct sx_tensor *keys, int n_keys, int64_t rows,
+                         const struct sx_tensor *got) {
+    bool equal = got->length == rows;
+    for (int64_t i = 0; i < rows && equal; i++) {
+        uint64_t hash = 0;
+        for (int k = 0; k < n_keys; k++) {
+            struct sx_scalar value;
+            sx_tensor_scalar(&keys[k], i, &value);
+            const uint64_t next = expected_hash(&value);
+            hash = k ? sx_hash_combine(hash, next) : next;
+        }
+        equal = ((const uint64_t *)got->values)[i] == hash;
+    }
+    char name[SX_TYPE_NAME_BYTES];
+    CONFORM(c, equal, "hash of %d keys, %lld rows, the first %s in layout %d", n_keys, (long long)rows,
+            sx_type_name(keys[0].type, name), (int)keys[0].layout);
+}
+
+static void check_partition(struct conformance *c, const struct sx_tensor *hashes, int n_parts,
+                            const struct sx_tensor *index, const int64_t *offsets) {
+    const uint64_t *values = hashes->values;
+    const int32_t *order = index->values;
+    const int shift = 64 - __builtin_ctz((unsigned)n_parts);
+    const int64_t rows = hashes->length;
+    bool fine = index->length == rows && offsets[0] == 0 && offsets[n_parts] == rows;
+    for (int p = 0; p < n_parts && fine; p++)
+        for (int64_t i = offsets[p]; i < offsets[p + 1] && fine; i++) {
+            const uint64_t part = shift == 64 ? 0 : values[order[i]] >> shift;
+            fine = part == (uint64_t)p && (i == offsets[p] || order[i - 1] < order[i]);
+        }
+    CONFORM(c, fine, "partition of %lld rows into %d parts", (long long)rows, n_parts);
+}
+
+static enum sx_status try_partitions(struct conformance *c, const struct sx_tensor *hashes,
+                                     const struct sx_tensor *host_hashes) {
+    enum sx_status status = SX_OK;
+    for (int n_parts = 1; n_parts <= MAX_PARTS && status == SX_OK; n_parts *= 4) {
+        int64_t offsets[MAX_PARTS + 1];
+        struct sx_tensor index = {0}, host = {0};
+        status = c->backend->ops.partition(c->stream, hashes, n_parts, &index, offsets);
+        if (status == SX_OK)
+            status = conformance_receive(c, &index, &host);
+        if (status == SX_OK)
+            check_partition(c, host_hashes, n_parts, &host, offsets);
+        sx_tensor_release(&index);
+        sx_tensor_release(&host);
+    }
+    return status;
+}
+
+static enum sx_status try_keys(struct conformance *c, const struct sx_tensor *hosts, int n_keys,
+                               int64_t rows) {
+    struct sx_tensor keys[MAX_KEYS] = {0}, hashes = {0}, got = {0};
+    enum sx_status status = SX_OK;
+    for (int k = 0; k < n_keys; k++)
+        SX_GO(conformance_send(c, &hosts[k], &keys[k]));
+    SX_GO(c->backend->ops.hash(c->stream, keys, n_keys, rows, &hashes));
+    SX_GO(conformance_receive(c, &hashes, &got));
+    check_hashes(c, hosts, n_keys, rows, &got);
+    SX_GO(try_partitions(c, &hashes, &got));
+out:
+    for (int k = 0; k < n_keys; k++)
+        sx_tensor_release(&keys[k]);
+    sx_tensor_release(&hashes);
+    sx_tensor_release(&got);
+    return status;
+}
+
+/* The column in another layout, where there is one. */
+static enum sx_status other_layout(struct conformance *c, const struct sx_tensor *flat, bool constant,
+                                   struct sx_tensor *out) {
+    if (flat->type.id == SX_TYPE_VARCHAR && !constant)
+        return conformance_dictionary(c, flat, out);
+    struct sx_scalar value = {.type = flat->type, .is_null = true};
+    if (flat->length > 0)
+        sx_tensor_scalar(flat, flat->length - 1, &value);
+    return sx_tensor_create_constant(c->pool, &value, flat->length, out, &c->error);
+}
+
+static enum sx_status try_type(struct conformance *c, struct sx_type type, int64_t rows, int variant) {
+    struct sx_tensor hosts[MAX_KEYS] = {0};
+    enum sx_status status = SX_OK;
+    const double null_share = variant % 2 ? 0.3 : 0;
+    SX_GO(conformance_column(c, type, rows, (enum conformance_fill)variant, null_share, &hosts[0]));
+    SX_GO(try_keys(c, hosts, 1, rows));
+    SX_GO(other_layout(c, &hosts[0], variant == FILL_EXTREMES, &hosts[1]));
+    SX_GO(try_keys(c, hosts + 1, 1, rows));
+    SX_GO(conformance_column(c, sx_type_of(SX_TYPE_VARCHAR), rows, FILL_FEW_VALUES, 0.1, &hosts[2]));
+    SX_GO(try_keys(c, hosts, MAX_KEYS, rows));
+out:
+    for (int k = 0; k < MAX_KEYS; k++)
+        sx_tensor_release(&hosts[k]);
+    return status;
+}
+
+void conform_hash(struct conformance *c) {
+    static const struct sx_type types[] = {
+        {SX_TYPE_BOOL, 0, 0},      {SX_TYPE_I8, 0, 0},       {SX_TYPE_I16, 0, 0},      {SX_TYPE_I32, 0, 0},
+        {SX_TYPE_I64, 0, 0},       {SX_TYPE_I128, 0, 0},     {SX_TYPE_U8, 0, 0},       {SX_TYPE_U16, 0, 0},
+        {SX_TYPE_U32, 0, 0},       {SX_TYPE_U64, 0, 0},      {SX_TYPE_U128, 0, 0},     {SX_TYPE_F32, 0, 0},
+        {SX_TYPE_F64, 0, 0},       {SX_TYPE_DECIMAL, 15, 2}, {SX_TYPE_DECIMAL, 30, 4}, {SX_TYPE_DATE, 0, 0},
+        {SX_TYPE_TIMESTAMP, 0, 0}, {SX_TYPE_VARCHAR, 0, 0},  {SX_TYPE_NULLTYPE, 0, 0},
+    };
+    for (size_t t = 0; t < sizeof types / sizeof types[0]; t++)
+        for (int r = 0; r < conformance_n_rows; r++)
+            for (int v = FILL_RANDOM; v <= FILL_SORTED; v++) {
+                const enum sx_status status = try_type(c, types[t], conformance_rows[r], v);
+                CONFORM(c, status == SX_OK, "hash: %s %s", c->error.text, c->stream->error.text);
+            }
+}

@@ -1,0 +1,72 @@
+"""What every test script shares: named cases, a summary of all failures, the exit status CTest reads."""
+
+import concurrent.futures
+import contextlib
+import os
+import sys
+import tempfile
+import traceback
+
+SKIPPED = 77
+
+
+class Failed(Exception):
+    """A check that did not hold; its text is shown in the summary."""
+
+
+def require(condition, message):
+    if not condition:
+        raise Failed(message)
+
+
+def skip(reason):
+    print(f"skipped: {reason}")
+    sys.exit(SKIPPED)
+
+
+class Checks:
+    """Runs cases, goes on after a failure, and tells all of them at the end."""
+
+    def __init__(self):
+        self.passed = 0
+        self.failures = []
+
+    @contextlib.contextmanager
+    def case(self, name):
+        try:
+            yield
+            self.passed += 1
+        except Failed as failure:
+            self.failures.append((name, str(failure)))
+        except Exception:  # a test's own mistake is a failure too, and the other cases still run
+            self.failures.append((name, traceback.format_exc()))
+
+    def run_all(self, jobs):
+        """jobs: (name, function without arguments); as many at once as there are cores."""
+
+        def run_one(job):
+            name, function = job
+            with self.case(name):
+                function()
+
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            list(pool.map(run_one, jobs))
+
+    def finish(self):
+        """Prints the summary and ends the script."""
+        for name, message in self.failures:
+            print(f"FAILED {name}\n    " + message.strip().replace("\n", "\n    "))
+        print(f"{self.passed} passed, {len(self.failures)} failed")
+        sys.exit(1 if self.failures else 0)
+
+
+@contextlib.contextmanager
+def scratch_directory():
+    """A temporary directory; kept, and named, when KEEP_FILES is set."""
+    if os.environ.get("KEEP_FILES"):
+        directory = tempfile.mkdtemp(prefix="stachio-test-")
+        print(f"files are kept in {directory}")
+        yield directory
+        return
+    with tempfile.TemporaryDirectory(prefix="stachio-test-") as directory:
+        yield directory

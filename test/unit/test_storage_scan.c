@@ -1,0 +1,600 @@
+/* Scans: whole tables, pruning that never loses a row, several callers, cold files, little memory,
+ * cancelling, and files that lie. Values are functions of the row number, so the row numbers that come out
+ * tell all. */
+#include <fcntl.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "storage/scan.h"
+#include "unit/storage_files.h"
+
+struct fixture {
+    struct sx_pool *pool;
+    struct sx_storage *storage;
+};
+
+static struct fixture fixture_create(size_t limit_bytes, int n_threads) {
+    struct sx_error error = {0};
+    struct fixture fixture;
+    assert(sx_pool_create(limit_bytes, &fixture.pool, &error) == SX_OK);
+    assert(sx_storage_create(fixture.pool, n_threads, &fixture.storage, &error) == SX_OK);
+    return fixture;
+}
+
+static void fixture_destroy(struct fixture *fixture) {
+    sx_storage_destroy(fixture->storage);
+    assert(sx_pool_usage(fixture->pool).used_bytes == 0);
+    sx_pool_destroy(fixture->pool);
+}
+
+/* ---- taking everything ---- */
+
+enum { MOST_ROWS = 400000 };
+
+struct taken {
+    struct sx_scan *scan;
+    uint8_t *rows; /* how often each row came */
+    atomic_int groups;
+    atomic_int pages_read;
+    pthread_mutex_t lock;
+    struct sx_error error;
+};
+
+/* Every row of the ranges has to be in a page that was read, in each column. */
+static void check_column(const struct sx_row_group *group, const struct sx_column_chunk *chunk,
+                         struct taken *taken) {
+    int64_t row = 0;
+    int range = 0;
+    for (int p = 0; p < chunk->n_pages; p++) {
+        const struct sx_page *page = &chunk->pages[p];
+        if (page->bytes) /* the bytes can be read to their end */
+            assert(page->stored_bytes == 0 || page->bytes[page->stored_bytes - 1] + 1 > 0);
+        if (page->bytes && page->kind == SX_PAGE_DICTIONARY) {
+            assert(p == 0);
+            continue;
+        }
+        atomic_fetch_add(&taken->pages_read, page->bytes != NULL);
+        while (range < group->n_ranges && group->ranges[range].first + group->ranges[range].rows <= row)
+            range++;
+        if (!page->bytes)
+            assert(range == group->n_ranges || group->ranges[range].first >= row + page->n_values);
+        row += page->n_values;
+    }
+    assert(row == group->n_rows && chunk->spec.n_rows == group->n_rows);
+}
+
+static void note_group(const struct sx_row_group *group, struct taken *taken) {
+    int64_t end = 0;
+    for (int i = 0; i < group->n_ranges; i++) {
+        const struct sx_row_range *range = &group->ranges[i];
+        assert(range->rows > 0 && range->first >= end && range->first + range->rows <= group->n_rows);
+        end = range->first + range->rows;
+        for (int64_t r = range->first; r < end; r++)
+            __atomic_fetch_add(&taken->rows[group->first_row + r], 1, __ATOMIC_RELAXED);
+    }
+    for (int c = 0; c < group->n_columns; c++)
+        check_column(group, &group->columns[c], taken);
+    atomic_fetch_add(&taken->groups, 1);
+}
+
+static void *take_all(void *context) {
+    struct taken *taken = context;
+    struct sx_error error = {0};
+    struct sx_row_group *group;
+    while (sx_scan_next(taken->scan, &group, &error) == SX_OK) {
+        if (!group)
+            return NULL;
+        note_group(group, taken);
+        sx_row_group_release(group);
+    }
+    pthread_mutex_lock(&taken->lock);
+    taken->error = error;
+    pthread_mutex_unlock(&taken->lock);
+    return NULL;
+}
+
+static void take_by(struct sx_scan *scan, int n_callers, struct taken *taken) {
+    pthread_t threads[8];
+    memset(taken->rows, 0, MOST_ROWS);
+    taken->scan = scan;
+    taken->error = (struct sx_error){0};
+    atomic_store(&taken->groups, 0);
+    atomic_store(&taken->pages_read, 0);
+    for (int i = 1; i < n_callers; i++)
+        assert(pthread_create(&threads[i], NULL, take_all, taken) == 0);
+    take_all(taken);
+    for (int i = 1; i < n_callers; i++)
+        pthread_join(threads[i], NULL);
+}
+
+static struct taken taken_create(void) {
+    struct taken taken = {.rows = malloc(MOST_ROWS), .lock = PTHREAD_MUTEX_INITIALIZER};
+    assert(taken.rows);
+    return taken;
+}
+
+/* ---- requests ---- */
+
+struct table {
+    const char *files[4];
+    int n_files;
+    const char *names[8];
+    struct sx_type types[8];
+    int n_columns;
+};
+
+static struct sx_scan *open_table(struct fixture *fixture, const struct table *table,
+                                  const struct sx_prune *prunes, int n_prunes, const atomic_bool *cancel) {
+    struct sx_error error = {0};
+    struct sx_scan *scan;
+    struct sx_scan_request request = {
+        .table = "t",
+        .files = table->files,
+        .n_files = table->n_files,
+        .column_names = table->names,
+        .column_types = table->types,
+        .n_columns = table->n_columns,
+        .prunes = prunes,
+        .n_prunes = n_prunes,
+        .queue_bytes = (size_t)4 << 20,
+    };
+    enum sx_status status = sx_scan_open(fixture->storage, &request, cancel, &scan, &error);
+    if (status != SX_OK)
+        fprintf(stderr, "%s\n", error.text);
+    assert(status == SX_OK);
+    return scan;
+}
+
+static enum sx_status open_fails(struct fixture *fixture, const struct table *table, const char *mention) {
+    struct sx_error error = {0};
+    struct sx_scan *scan;
+    struct sx_scan_request request = {
+        .table = "t",
+        .files = table->files,
+        .n_files = table->n_files,
+        .column_names = table->names,
+        .column_types = table->types,
+        .n_columns = table->n_columns,
+    };
+    enum sx_status status = sx_scan_open(fixture->storage, &request, NULL, &scan, &error);
+    assert(status != SX_OK);
+    if (!strstr(error.text, mention)) {
+        fprintf(stderr, "%s: should mention %s\n", error.text, mention);
+        abort();
+    }
+    return status;
+}
+
+/* ---- the large table: 300000 rows, row groups of 20480, two files ---- */
+
+enum { ROWS = 300000, FIRST_FILE_ROWS = 100000 };
+
+static int64_t scattered(int64_t row) {
+    return row * 7919 % 10007;
+}
+
+static const char large_query[] =
+    "SELECT i AS id, (i // 100)::INTEGER AS k, i * 7919 %% 10007 AS r, "
+    "'s' || lpad((i // 50)::VARCHAR, 6, '0') AS s, "
+    "CASE WHEN (i // 1000) %% 2 = 1 THEN NULL ELSE i::INTEGER END AS n, (i / 4)::DECIMAL(12, 2) AS d "
+    "FROM range(%d, %d) t(i)";
+
+static struct table write_large(void) {
+    char query[1024];
+    struct table table = {
+        .names = {"id", "k", "r", "s", "n", "d"},
+        .types = {{SX_TYPE_I64, 0, 0},
+                  {SX_TYPE_I32, 0, 0},
+                  {SX_TYPE_I64, 0, 0},
+                  {SX_TYPE_VARCHAR, 0, 0},
+                  {SX_TYPE_I32, 0, 0},
+                  {SX_TYPE_DECIMAL, 12, 2}},
+        .n_columns = 6,
+        .n_files = 2,
+    };
+    snprintf(query, sizeof query, large_query, 0, FIRST_FILE_ROWS);
+    table.files[0] = strdup(write_by_duckdb("large-0.parquet", query, ", ROW_GROUP_SIZE 20480"));
+    snprintf(query, sizeof query, large_query, FIRST_FILE_ROWS, ROWS);
+    table.files[1] =
+        strdup(write_by_duckdb("large-1.parquet", query, ", ROW_GROUP_SIZE 20480, COMPRESSION zstd"));
+    return table;
+}
+
+static void free_table(struct table *table) {
+    for (int f = 0; f < table->n_files; f++)
+        free((char *)table->files[f]);
+}
+
+static void check_all_rows(const struct taken *taken) {
+    if (taken->error.status != SX_OK)
+        fprintf(stderr, "%s\n", taken->error.text);
+    assert(taken->error.status == SX_OK);
+    for (int i = 0; i < ROWS; i++)
+        assert(taken->rows[i] == 1);
+}
+
+static void test_whole(struct table *table, int n_threads, int n_callers) {
+    struct fixture fixture = fixture_create(0, n_threads);
+    struct taken taken = taken_create();
+    struct sx_scan_progress progress;
+    for (int n_columns = 0; n_columns <= 6; n_columns += 3) {
+        table->n_columns = n_columns;
+        struct sx_scan *scan = open_table(&fixture, table, NULL, 0, NULL);
+        sx_scan_prefetch(scan);
+        take_by(scan, n_callers, &taken);
+        check_all_rows(&taken);
+        sx_scan_progress(scan, &progress);
+        assert(progress.total_rows == ROWS && progress.done_rows == ROWS && progress.pruned_rows == 0);
+        assert((progress.read_bytes > 0) == (n_columns > 0));
+        sx_scan_close(scan);
+    }
+    int64_t rows;
+    struct sx_error error = {0};
+    assert(sx_storage_count_rows(fixture.storage, table->files, 2, &rows, &error) == SX_OK && rows == ROWS);
+    free(taken.rows);
+    fixture_destroy(&fixture);
+}
+
+/* Asks the kernel to drop the files from the page cache; where it does, the reader threads have to work. */
+static void test_cold(struct table *table) {
+    struct fixture fixture = fixture_create(0, 3);
+    struct taken taken = taken_create();
+    for (int repeat = 0; repeat < 3; repeat++) {
+        for (int f = 0; f < table->n_files; f++) {
+            int fd = open(table->files[f], O_RDONLY);
+            assert(fd >= 0 && fdatasync(fd) == 0);
+            posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+            close(fd);
+        }
+        struct sx_scan *scan = open_table(&fixture, table, NULL, 0, NULL);
+        if (repeat)
+            sx_scan_prefetch(scan);
+        take_by(scan, 2, &taken);
+        check_all_rows(&taken);
+        sx_scan_close(scan);
+    }
+    struct sx_scan *unread = open_table(&fixture, table, NULL, 0, NULL);
+    sx_scan_prefetch(unread);
+    sx_scan_close(unread);
+    free(taken.rows);
+    fixture_destroy(&fixture);
+}
+
+static void test_little_memory(struct table *table) {
+    struct fixture fixture = fixture_create((size_t)1 << 20, 2);
+    struct taken taken = taken_create();
+    struct sx_scan *scan = open_table(&fixture, table, NULL, 0, NULL);
+    take_by(scan, 4, &taken);
+    check_all_rows(&taken);
+    sx_scan_close(scan);
+    fixture_destroy(&fixture);
+    fixture = fixture_create((size_t)64 << 10, 2);
+    scan = open_table(&fixture, table, NULL, 0, NULL);
+    take_by(scan, 4, &taken);
+    assert(taken.error.status == SX_OUT_OF_MEMORY);
+    struct sx_row_group *group;
+    struct sx_error error = {0};
+    assert(sx_scan_next(scan, &group, &error) == SX_OUT_OF_MEMORY && strstr(error.text, "scan of t"));
+    sx_scan_close(scan);
+    fixture_destroy(&fixture);
+    free(taken.rows);
+}
+
+static void test_cancel(struct table *table) {
+    struct fixture fixture = fixture_create(0, 2);
+    atomic_bool cancel = false;
+    struct sx_error error = {0};
+    struct sx_row_group *group, *kept;
+    struct sx_scan *scan = open_table(&fixture, table, NULL, 0, &cancel);
+    assert(sx_scan_next(scan, &kept, &error) == SX_OK && kept);
+    atomic_store(&cancel, true);
+    assert(sx_scan_next(scan, &group, &error) == SX_CANCELLED && !group);
+    sx_scan_close(scan);
+    assert(kept->n_rows > 0 && kept->columns[0].pages[0].bytes); /* valid beyond the scan */
+    sx_row_group_release(kept);
+    fixture_destroy(&fixture);
+}
+
+/* ---- pruning ---- */
+
+typedef bool (*passes_fn)(int64_t row);
+
+struct pruning {
+    struct sx_prune prune;
+    passes_fn passes;
+    bool prunes_groups;
+};
+
+static bool id_is_5(int64_t row) {
+    return row == 5;
+}
+static bool k_from_2900(int64_t row) {
+    return row / 100 >= 2900;
+}
+static bool k_below_100(int64_t row) {
+    return row / 100 < 100;
+}
+static bool k_of_three(int64_t row) {
+    return row / 100 == 3 || row / 100 == 1500 || row / 100 == 99999;
+}
+static bool r_is_4(int64_t row) {
+    return scattered(row) == 4;
+}
+static bool s_is_one(int64_t row) {
+    return row / 50 == 2001;
+}
+static bool s_above(int64_t row) {
+    return row / 50 > 5990;
+}
+static bool n_is_null(int64_t row) {
+    return row / 1000 % 2 == 1;
+}
+static bool n_is_odd(int64_t row) {
+    return row == 1500 && !n_is_null(row);
+}
+static bool d_at_most_ten(int64_t row) {
+    return row <= 40;
+}
+static bool never(int64_t row) {
+    return row < 0;
+}
+
+static const struct sx_type big = {SX_TYPE_I64, 0, 0}, plain = {SX_TYPE_I32, 0, 0},
+                            text = {SX_TYPE_VARCHAR, 0, 0};
+static const struct sx_scalar five = {.type = {SX_TYPE_I64, 0, 0}, .v.i64 = 5},
+                              four = {.type = {SX_TYPE_I64, 0, 0}, .v.i64 = 4},
+                              k2900 = {.type = {SX_TYPE_I32, 0, 0}, .v.i64 = 2900},
+                              k100 = {.type = {SX_TYPE_I32, 0, 0}, .v.i64 = 100},
+                              three[] = {{.type = {SX_TYPE_I32, 0, 0}, .v.i64 = 3},
+                                         {.type = {SX_TYPE_I32, 0, 0}, .is_null = true},
+                                         {.type = {SX_TYPE_I32, 0, 0}, .v.i64 = 1500},
+                                         {.type = {SX_TYPE_I32, 0, 0}, .v.i64 = 99999}},
+                              s2001 = {.type = {SX_TYPE_VARCHAR, 0, 0}, .v.text = {"s002001", 7}},
+                              s5990 = {.type = {SX_TYPE_VARCHAR, 0, 0}, .v.text = {"s005990", 7}},
+                              s_inside = {.type = {SX_TYPE_VARCHAR, 0, 0}, .v.text = {"s000100x", 8}},
+                              n1500 = {.type = {SX_TYPE_I32, 0, 0}, .v.i64 = 1500},
+                              ten = {.type = {SX_TYPE_DECIMAL, 12, 2}, .v.i64 = 1000};
+
+static const struct pruning prunings[] = {
+    {{0, SX_PRUNE_EQ, &five, 1}, id_is_5, true},      {{1, SX_PRUNE_GE, &k2900, 1}, k_from_2900, true},
+    {{1, SX_PRUNE_LT, &k100, 1}, k_below_100, true},  {{1, SX_PRUNE_IN, three, 4}, k_of_three, true},
+    {{2, SX_PRUNE_EQ, &four, 1}, r_is_4, false},      {{3, SX_PRUNE_EQ, &s2001, 1}, s_is_one, true},
+    {{3, SX_PRUNE_GT, &s5990, 1}, s_above, true},     {{3, SX_PRUNE_EQ, &s_inside, 1}, never, true},
+    {{4, SX_PRUNE_NULL, NULL, 0}, n_is_null, false},  {{4, SX_PRUNE_EQ, &n1500, 1}, n_is_odd, true},
+    {{5, SX_PRUNE_LE, &ten, 1}, d_at_most_ten, true},
+};
+enum { N_PRUNINGS = sizeof prunings / sizeof *prunings };
+
+static void check_passing(const struct taken *taken, int64_t n_rows, passes_fn first, passes_fn second) {
+    if (taken->error.status != SX_OK)
+        fprintf(stderr, "%s\n", taken->error.text);
+    assert(taken->error.status == SX_OK);
+    for (int64_t row = 0; row < n_rows; row++) {
+        assert(taken->rows[row] <= 1);
+        if (first(row) && second(row))
+            assert(taken->rows[row] == 1);
+    }
+}
+
+static void test_pruning(struct table *table) {
+    struct fixture fixture = fixture_create(0, 2);
+    struct taken taken = taken_create();
+    struct sx_scan_progress progress;
+    for (int i = 0; i < N_PRUNINGS; i++) {
+        for (int j = 0; j < N_PRUNINGS; j++) {
+            const struct sx_prune both[] = {prunings[i].prune, prunings[j].prune};
+            struct sx_scan *scan = open_table(&fixture, table, both, 2, NULL);
+            take_by(scan, 1 + (i + j) % 2, &taken);
+            check_passing(&taken, ROWS, prunings[i].passes, prunings[j].passes);
+            sx_scan_progress(scan, &progress);
+            assert(progress.done_rows == ROWS);
+            assert(!prunings[i].prunes_groups || progress.pruned_row_groups > 0);
+            assert(progress.pruned_row_groups + atomic_load(&taken.groups) == progress.row_groups);
+            if (prunings[i].passes == never)
+                assert(atomic_load(&taken.groups) == 0); /* inside the bounds: the bloom filters tell */
+            sx_scan_close(scan);
+        }
+    }
+    free(taken.rows);
+    fixture_destroy(&fixture);
+}
+
+static void test_restrict(struct table *table) {
+    struct fixture fixture = fixture_create(0, 2);
+    struct taken taken = taken_create();
+    struct sx_scan *scan = open_table(&fixture, table, NULL, 0, NULL);
+    sx_scan_restrict(scan, 1, 500, 2000);
+    sx_scan_restrict(scan, 1, 0, 599);
+    take_by(scan, 2, &taken);
+    assert(taken.error.status == SX_OK && atomic_load(&taken.groups) <= 3);
+    for (int64_t row = 0; row < ROWS; row++)
+        assert(taken.rows[row] == 1 || row / 100 < 500 || row / 100 > 599);
+    sx_scan_close(scan);
+    scan = open_table(&fixture, table, NULL, 0, NULL);
+    sx_scan_restrict(scan, 5, 10000000, 20000000); /* beyond all values */
+    take_by(scan, 2, &taken);
+    assert(taken.error.status == SX_OK && atomic_load(&taken.groups) == 0);
+    sx_scan_close(scan);
+    free(taken.rows);
+    fixture_destroy(&fixture);
+}
+
+/* ---- the page index: written by pyarrow, pages of other sizes in each column ---- */
+
+static const char indexed_program[] =
+    "import sys, pyarrow as pa, pyarrow.parquet as pq\n"
+    "N = 60000\n"
+    "i = range(N)\n"
+    "t = pa.table({'id': pa.array(i, pa.int64()), 'k': pa.array([x // 100 for x in i], pa.int32()),\n"
+    "  'r': pa.array([x * 7919 % 10007 for x in i], pa.int64()), 's': [f's{x // 50:06d}' for x in i],\n"
+    "  'n': pa.array([None if x // 1000 % 2 else x for x in i], pa.int32()),\n"
+    "  'd': pa.array([x * 25 for x in i], pa.int64()).cast(pa.decimal128(21, 0)).cast(pa.decimal128(12, "
+    "0))})\n"
+    "import decimal\n"
+    "t = t.set_column(5, 'd', pa.array([decimal.Decimal(x * 25) / 100 for x in i], pa.decimal128(12, 2)))\n"
+    "for version in ('1.0', '2.0'):\n"
+    "  pq.write_table(t, sys.argv[1] + version, row_group_size=25000, write_page_index=True,\n"
+    "    data_page_size=4096, write_batch_size=512, data_page_version=version, write_page_checksum=True,\n"
+    "    use_dictionary=['s'] if version == '2.0' else False)\n";
+
+static bool test_page_index(struct table table) {
+    const char *base = write_by_python("indexed", indexed_program);
+    if (!base)
+        return false;
+    struct fixture fixture = fixture_create(0, 2);
+    struct taken taken = taken_create();
+    struct sx_scan_progress whole, pruned;
+    for (int version = 1; version <= 2; version++) {
+        char path[256];
+        snprintf(path, sizeof path, "%s%d.0", base, version);
+        table.files[0] = path;
+        table.n_files = 1;
+        struct sx_scan *scan = open_table(&fixture, &table, NULL, 0, NULL);
+        take_by(scan, 1, &taken);
+        sx_scan_progress(scan, &whole);
+        sx_scan_close(scan);
+        assert(taken.error.status == SX_OK && atomic_load(&taken.groups) == 3);
+        for (int i = 0; i < N_PRUNINGS; i++) {
+            for (int j = 0; j < N_PRUNINGS; j++) {
+                const struct sx_prune both[] = {prunings[i].prune, prunings[j].prune};
+                scan = open_table(&fixture, &table, both, 2, NULL);
+                take_by(scan, 1, &taken);
+                check_passing(&taken, 60000, prunings[i].passes, prunings[j].passes);
+                sx_scan_progress(scan, &pruned);
+                assert(pruned.done_rows == 60000);
+                if (prunings[i].passes == id_is_5) /* one page of each column, of 25000 rows */
+                    assert(pruned.pruned_rows > 55000 && pruned.read_bytes < whole.read_bytes / 5);
+                sx_scan_close(scan);
+            }
+        }
+        scan = open_table(&fixture, &table, NULL, 0, NULL);
+        sx_scan_restrict(scan, 1, 300, 301);
+        take_by(scan, 1, &taken);
+        for (int64_t row = 30000; row < 30200; row++)
+            assert(taken.rows[row] == 1);
+        sx_scan_progress(scan, &pruned);
+        assert(atomic_load(&taken.groups) == 1 && pruned.pruned_rows > 55000);
+        sx_scan_close(scan);
+    }
+    free(taken.rows);
+    fixture_destroy(&fixture);
+    return true;
+}
+
+/* ---- requests that can't be served ---- */
+
+static void test_misfits(void) {
+    struct fixture fixture = fixture_create(0, 1);
+    struct table table = {.names = {"a", "b"}, .types = {plain, text}, .n_files = 2, .n_columns = 2};
+    table.files[0] = strdup(write_by_duckdb("fit-0.parquet", "SELECT 1::INTEGER AS a, 'x' AS b", ""));
+    table.files[1] = write_by_duckdb("fit-1.parquet", "SELECT 'y' AS b, 2::INTEGER AS A", "");
+    sx_scan_close(open_table(&fixture, &table, NULL, 0, NULL));
+    table.files[1] = write_by_duckdb("fit-1.parquet", "SELECT 'x' AS a, 'x' AS b", "");
+    assert(open_fails(&fixture, &table,
+                      "fit-1.parquet: files of one table with different types: column a is VARCHAR") ==
+           SX_FILE);
+    table.files[1] = write_by_duckdb("fit-2.parquet", "SELECT 1::INTEGER AS a", "");
+    assert(open_fails(&fixture, &table, "fit-2.parquet: the file has no column b") == SX_FILE);
+    table.files[1] = write_by_duckdb("fit-3.parquet", "SELECT 1::BIGINT AS a, 'x' AS b", "");
+    assert(open_fails(&fixture, &table, "different types") == SX_UNSUPPORTED);
+    table.files[1] = write_by_duckdb("fit-4.parquet", "SELECT [1] AS a, 'x' AS b", "");
+    assert(open_fails(&fixture, &table, "nested") == SX_UNSUPPORTED);
+    table.n_columns = 0;
+    sx_scan_close(open_table(&fixture, &table, NULL, 0, NULL));
+    table.n_columns = 1;
+    table.n_files = 1;
+    table.types[0] = big;
+    assert(open_fails(&fixture, &table, "column a") == SX_UNSUPPORTED);
+    table.files[1] = in_scratch("gone.parquet");
+    table.n_files = 2;
+    table.types[0] = plain;
+    assert(open_fails(&fixture, &table, "no such file") == SX_FILE);
+    free((char *)table.files[0]);
+    fixture_destroy(&fixture);
+}
+
+/* ---- files that lie: whatever happens, it is an answer or a clear error ---- */
+
+static void read_damaged(struct fixture *fixture, const char *path) {
+    struct table table = {.names = {"a", "b"}, .types = {big, text}, .n_files = 1, .n_columns = 2};
+    table.files[0] = path;
+    struct sx_scalar value = {.type = big, .v.i64 = 3};
+    struct sx_prune prune = {0, SX_PRUNE_EQ, &value, 1};
+    struct sx_scan_request request = {
+        .files = table.files,
+        .n_files = 1,
+        .column_names = table.names,
+        .column_types = table.types,
+        .n_columns = 2,
+        .prunes = &prune,
+        .n_prunes = 1,
+    };
+    struct sx_error error = {0};
+    struct sx_scan *scan = NULL;
+    struct sx_row_group *group = NULL;
+    enum sx_status status = sx_scan_open(fixture->storage, &request, NULL, &scan, &error);
+    for (bool more = status == SX_OK; more; sx_row_group_release(group)) {
+        status = sx_scan_next(scan, &group, &error);
+        more = group != NULL;
+        for (int c = 0; group && c < group->n_columns; c++)
+            for (int p = 0; p < group->columns[c].n_pages; p++) {
+                const struct sx_page *page = &group->columns[c].pages[p];
+                if (page->bytes && page->stored_bytes)
+                    assert(page->bytes[0] + page->bytes[page->stored_bytes - 1] >= 0);
+            }
+    }
+    assert(status == SX_OK || status == SX_FILE || status == SX_UNSUPPORTED || status == SX_OUT_OF_MEMORY);
+    assert(status != SX_FILE || strstr(error.text, path));
+    sx_scan_close(scan);
+}
+
+static void test_damaged(const char *name, const char *path) {
+    struct fixture fixture = fixture_create((size_t)64 << 20, 0);
+    size_t size;
+    uint8_t *bytes = read_whole(path, &size);
+    char copy[64];
+    snprintf(copy, sizeof copy, "%s-damaged", name);
+    for (size_t at = 0; at < size; at++) {
+        uint8_t sound = bytes[at];
+        const uint8_t changes[] = {(uint8_t)(sound ^ 0x01), (uint8_t)(sound ^ 0x80), 0xff, 0};
+        bytes[at] = changes[at % 4];
+        read_damaged(&fixture, write_whole(copy, bytes, size));
+        bytes[at] = sound;
+    }
+    for (size_t cut = 0; cut < size; cut += 7)
+        read_damaged(&fixture, write_whole(copy, bytes, cut));
+    free(bytes);
+    fixture_destroy(&fixture);
+}
+
+static const char small_indexed_program[] =
+    "import sys, pyarrow as pa, pyarrow.parquet as pq\n"
+    "t = pa.table({'a': pa.array(range(300), pa.int64()), 'b': [str(x % 7) for x in range(300)]})\n"
+    "pq.write_table(t, sys.argv[1], write_page_index=True, data_page_size=64, write_batch_size=32,\n"
+    "  use_dictionary=['b'], write_page_checksum=True, data_page_version='2.0', store_schema=False)\n";
+
+int main(void) {
+    make_scratch();
+    struct table table = write_large();
+    test_whole(&table, 0, 1);
+    test_whole(&table, 2, 3);
+    test_cold(&table);
+    test_little_memory(&table);
+    test_cancel(&table);
+    test_pruning(&table);
+    test_restrict(&table);
+    bool has_python = test_page_index(table);
+    test_misfits();
+    test_damaged(
+        "small",
+        write_by_duckdb("small.parquet", "SELECT range % 10 AS a, 'x' || range % 5 AS b FROM range(40)", ""));
+    const char *indexed = write_by_python("small-indexed", small_indexed_program);
+    if (indexed)
+        test_damaged("indexed", indexed);
+    free_table(&table);
+    run_sql(NULL, NULL);
+    remove_scratch();
+    puts(has_python ? "ok" : "ok, but without pyarrow (PYTHON) the page index was not tried");
+    return 0;
+}
