@@ -30,8 +30,11 @@ const char *decode_encoding_name(enum sx_parquet_encoding encoding) {
 }
 
 enum sx_status decode_reserve(struct sx_stream *stream, struct decode_scratch *scratch, size_t size_bytes) {
-    if (size_bytes <= scratch->size_bytes)
+    /* Never a null pointer: callers offset it, if only by zero. */
+    if (size_bytes <= scratch->size_bytes && scratch->memory)
         return SX_OK;
+    if (size_bytes < DECODE_SLACK_BYTES)
+        size_bytes = DECODE_SLACK_BYTES;
     SX_TRY(sx_pool_resize(stream->pool, &scratch->memory, scratch->size_bytes, size_bytes, &stream->error));
     scratch->size_bytes = size_bytes;
     return SX_OK;
