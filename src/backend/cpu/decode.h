@@ -202,8 +202,6 @@ SX_MUST_CHECK enum sx_status decode_decompress(struct sx_stream *stream, struct 
                                                enum sx_parquet_codec codec, const uint8_t *stored,
                                                size_t stored_bytes, uint8_t *plain, size_t plain_bytes);
 void decode_codecs_destroy(struct sx_stream *stream, struct decode_codec_state *codecs);
-/* NULL, or what is wrong. At least DECODE_SLACK_BYTES behind `plain` may be written. */
-const char *decode_snappy(const uint8_t *stored, size_t stored_bytes, uint8_t *plain, size_t plain_bytes);
 
 /* ---- reading ---- */
 

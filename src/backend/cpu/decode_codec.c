@@ -4,6 +4,7 @@
 #include <libdeflate.h>
 #include <lz4.h>
 #include <lz4frame.h>
+#include <snappy-c.h>
 #include <zlib.h>
 #include <zstd.h>
 
@@ -34,8 +35,16 @@ static enum sx_status no_memory(struct sx_stream *stream, const char *codec) {
 static enum sx_status open_snappy(struct sx_stream *stream, struct decode_codec_state *codecs,
                                   struct packed packed) {
     (void)codecs;
-    const char *problem = decode_snappy(packed.stored, packed.stored_bytes, packed.plain, packed.plain_bytes);
-    return problem ? wrong(stream, "snappy", problem) : SX_OK;
+    size_t plain_bytes = 0;
+    const char *stored = (const char *)packed.stored;
+    /* the library writes as many bytes as the stream tells, wherever they end */
+    if (snappy_uncompressed_length(stored, packed.stored_bytes, &plain_bytes) != SNAPPY_OK)
+        return wrong(stream, "snappy", "the length is damaged");
+    if (plain_bytes != packed.plain_bytes)
+        return wrong(stream, "snappy", "another length than the page header tells");
+    if (snappy_uncompress(stored, packed.stored_bytes, (char *)packed.plain, &plain_bytes) != SNAPPY_OK)
+        return wrong(stream, "snappy", "the bytes are damaged");
+    return SX_OK;
 }
 
 static enum sx_status open_zstd(struct sx_stream *stream, struct decode_codec_state *codecs,
