@@ -4,6 +4,7 @@ that a condition in front rules out."""
 import functools
 import os
 import pathlib
+import re
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "lib"))
@@ -39,7 +40,16 @@ ORDERED = [
     "SELECT count(*) FROM high a JOIN (SELECT u FROM low UNION ALL SELECT u FROM high) b ON a.u = b.u",
     "SELECT count(*) FROM (SELECT a.i FROM steps a RIGHT JOIN few b ON a.i = b.k LIMIT 100)",
     "SELECT count(*) FROM (SELECT a.i, c.i FROM steps a FULL JOIN few b ON a.i = b.k, steps c LIMIT 100000)",
+    "SELECT k, count(*) FROM (SELECT k FROM steps EXCEPT ALL SELECT i FROM steps) GROUP BY k ORDER BY k",
+    "SELECT s, k, count(*) FROM (SELECT s, k FROM steps EXCEPT ALL SELECT s, k FROM steps WHERE i % 3 > 0) GROUP BY s, k ORDER BY s, k",
+    "SELECT s, count(*) FROM (SELECT s FROM steps WHERE k < 5 INTERSECT ALL SELECT s FROM steps WHERE i % 11 > 0) GROUP BY s ORDER BY s",
+    "SELECT r, count(*) FROM (SELECT i * i // 1000000 AS r FROM steps INTERSECT ALL SELECT i % 900 FROM steps) GROUP BY r ORDER BY r",
+    "SELECT count(*) FROM (SELECT k, ok FROM steps EXCEPT ALL SELECT k, ok FROM steps WHERE i < 9 LIMIT 50007)",
 ]
+
+# Rows that come very often: batches of the usual size, not one for each copy.
+REPEATED = "SELECT k, ok FROM steps EXCEPT ALL SELECT k, ok FROM steps WHERE i < 60"
+MOST_BATCHES = 64
 
 # Enough with little memory, and soon.
 BOUNDED = {
@@ -69,6 +79,12 @@ def check_bounded(tables, sql, expected, threads):
     require(run.succeeded().out.decode().split() == ["n", expected], str(run))
 
 
+def check_repeated(tables):
+    out = query_stachio(tables, REPEATED, "--analyze", "--fallback", "forbid").succeeded().out.decode()
+    rows, batches = re.search(r"REPEAT +([\d,]+) +([\d,]+)", out).groups()
+    require(rows == "59,940" and int(batches.replace(",", "")) <= MOST_BATCHES, out)
+
+
 def main():
     checks = Checks()
     with scratch_directory() as scratch:
@@ -77,6 +93,7 @@ def main():
                 for sql in ORDERED for threads in (1, 4)]
         jobs += [(f"{sql} with {threads} threads", functools.partial(check_bounded, tables, sql, expected, threads))
                  for sql, expected in BOUNDED.items() for threads in (1, 2)]
+        jobs.append(("rows that come often", functools.partial(check_repeated, tables)))
         checks.run_all(jobs)
     checks.finish()
 
