@@ -32,6 +32,7 @@ struct sx_pool {
     atomic_size_t cached_bytes;
     atomic_size_t peak_bytes;
     struct size_class classes[N_CLASSES];
+    struct sx_pool_source source; /* take NULL: malloc */
 };
 
 static size_t class_bytes(int index) {
@@ -78,6 +79,13 @@ enum sx_status sx_pool_create(size_t limit_bytes, struct sx_pool **out_pool, str
     for (int i = 0; i < N_CLASSES; i++)
         pthread_mutex_init(&pool->classes[i].lock, NULL);
     *out_pool = pool;
+    return SX_OK;
+}
+
+enum sx_status sx_pool_create_over(size_t limit_bytes, struct sx_pool_source source,
+                                   struct sx_pool **out_pool, struct sx_error *error) {
+    SX_TRY(sx_pool_create(limit_bytes, out_pool, error));
+    (*out_pool)->source = source;
     return SX_OK;
 }
 
@@ -157,8 +165,12 @@ enum sx_status sx_pool_alloc(struct sx_pool *pool, size_t size_bytes, void **out
     size_t bytes = charged_bytes(size_bytes);
     SX_TRY(charge(pool, bytes, error));
     int index = class_of(size_bytes);
-    void *memory = index >= 0 ? take_cached(pool, index) : NULL;
-    if (!memory) {
+    void *memory = NULL;
+    if (pool->source.take)
+        memory = pool->source.take(pool->source.context, bytes);
+    else if (index >= 0)
+        memory = take_cached(pool, index);
+    if (!memory && !pool->source.take) {
         /* Kept blocks count as resident: together with what is used they stay below the limit. */
         if (pool->limit_bytes &&
             atomic_load(&pool->cached_bytes) + atomic_load(&pool->used_bytes) > pool->limit_bytes)
@@ -167,7 +179,8 @@ enum sx_status sx_pool_alloc(struct sx_pool *pool, size_t size_bytes, void **out
     }
     if (!memory) {
         atomic_fetch_sub(&pool->used_bytes, bytes);
-        return sx_error_set(error, SX_OUT_OF_MEMORY, "out of memory: the system refused %zu bytes", bytes);
+        return sx_error_set(error, SX_OUT_OF_MEMORY, "out of memory: the %s refused %zu bytes",
+                            pool->source.take ? "device" : "system", bytes);
     }
     *out_memory = memory;
     return SX_OK;
@@ -176,7 +189,12 @@ enum sx_status sx_pool_alloc(struct sx_pool *pool, size_t size_bytes, void **out
 void sx_pool_free(struct sx_pool *pool, void *memory, size_t size_bytes) {
     if (!memory)
         return;
-    atomic_fetch_sub(&pool->used_bytes, charged_bytes(size_bytes));
+    const size_t bytes = charged_bytes(size_bytes);
+    atomic_fetch_sub(&pool->used_bytes, bytes);
+    if (pool->source.take) {
+        pool->source.give(pool->source.context, memory, bytes);
+        return;
+    }
     int index = class_of(size_bytes);
     if (index < 0) {
         free(memory);

@@ -1,4 +1,4 @@
-/* Pool of host memory with a budget. Every tensor, table and queue of a query takes its bytes here.
+/* Pool of memory with a budget. Every tensor, table and queue of a query takes its bytes here.
  * Thread-safe. */
 #ifndef SX_BASE_MEMORY_H
 #define SX_BASE_MEMORY_H
@@ -13,6 +13,18 @@ struct sx_pool;
 /* `limit_bytes` 0: no limit but the system's. */
 SX_MUST_CHECK enum sx_status sx_pool_create(size_t limit_bytes, struct sx_pool **out_pool,
                                             struct sx_error *error);
+
+/* Memory that is not malloc's: a device's, or pinned. */
+struct sx_pool_source {
+    /* NULL: there is no more. */
+    void *(*take)(void *context, size_t size_bytes);
+    void (*give)(void *context, void *memory, size_t size_bytes);
+    void *context;
+};
+
+/* A pool over `source`, whose memory the host need not be able to touch; sx_pool_resize is not for it. */
+SX_MUST_CHECK enum sx_status sx_pool_create_over(size_t limit_bytes, struct sx_pool_source source,
+                                                 struct sx_pool **out_pool, struct sx_error *error);
 
 /* Everything taken from the pool has to be given back before. */
 void sx_pool_destroy(struct sx_pool *pool);

@@ -52,7 +52,7 @@ void sx_mark_release(struct sx_run *run, struct sx_mark *mark) {
 static enum sx_status constant_flag(struct sx_worker *worker, bool value, int64_t rows,
                                     struct sx_tensor *out_flag) {
     struct sx_scalar scalar = {.type = sx_type_of(SX_TYPE_BOOL), .v.i64 = value ? 1 : 0};
-    return sx_tensor_create_constant(worker->stream->pool, &scalar, rows, out_flag, sx_worker_error(worker));
+    return sx_ops(worker)->constant(worker->stream, &scalar, rows, out_flag);
 }
 
 /* Which probe rows have a row with their group keys in `table`. */

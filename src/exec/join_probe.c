@@ -151,8 +151,7 @@ static enum sx_status emit_rows(struct probing *p, const struct sx_tensor *probe
         } else {
             struct sx_scalar null = {.type = build_child->columns[join->build_output[i]].type,
                                      .is_null = true};
-            SX_GO(sx_tensor_create_constant(p->worker->stream->pool, &null, rows, out,
-                                            sx_worker_error(p->worker)));
+            SX_GO(p->ops->constant(p->worker->stream, &null, rows, out));
         }
     }
     return sx_emit(p->worker, p->at + 1, &made);

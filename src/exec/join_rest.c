@@ -23,8 +23,7 @@ static enum sx_status make_rows(struct join_rest *rest, struct sx_worker *worker
     for (int32_t i = 0; i < n_probe; i++) {
         struct sx_scalar null = {.type = plan->children[0]->columns[join->probe_output[i]].type,
                                  .is_null = true};
-        SX_GO(sx_tensor_create_constant(worker->stream->pool, &null, rows->length, &made.columns[i],
-                                        sx_worker_error(worker)));
+        SX_GO(sx_ops(worker)->constant(worker->stream, &null, rows->length, &made.columns[i]));
     }
     for (int32_t i = 0; i < join->n_build_output; i++) {
         int32_t at = 0;

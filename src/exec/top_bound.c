@@ -134,8 +134,7 @@ enum sx_status sx_bound_apply(struct sx_bound_finder *finder, struct sx_worker *
         return SX_OK;
     SX_GO(sx_batch_create(2, batch->rows, &sides, sx_worker_error(worker)));
     SX_GO(evaluate_key(finder, worker, batch, &sides.columns[0]));
-    SX_GO(sx_tensor_create_constant(worker->stream->pool, &bound->first_key, batch->rows, &sides.columns[1],
-                                    sx_worker_error(worker)));
+    SX_GO(sx_ops(worker)->constant(worker->stream, &bound->first_key, batch->rows, &sides.columns[1]));
     SX_GO(sx_evaluator_select(&finder->within, worker, &sides, &index));
     if (index.length == batch->rows)
         goto out;

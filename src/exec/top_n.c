@@ -119,8 +119,7 @@ static enum sx_status add_origin(struct sx_worker *worker, const struct sx_batch
     SX_GO(sx_batch_create(batch->n_columns + EXTRA_COLUMNS, batch->rows, &made, sx_worker_error(worker)));
     for (int32_t c = 0; c < batch->n_columns; c++)
         sx_tensor_share(&batch->columns[c], &made.columns[c]);
-    SX_GO(sx_tensor_create_constant(worker->stream->pool, &sequence, batch->rows,
-                                    &made.columns[batch->n_columns], sx_worker_error(worker)));
+    SX_GO(sx_ops(worker)->constant(worker->stream, &sequence, batch->rows, &made.columns[batch->n_columns]));
     SX_GO(sx_ops(worker)->iota(worker->stream, SX_TYPE_I64, 0, batch->rows,
                                &made.columns[batch->n_columns + 1]));
     *out_batch = made;

@@ -7,18 +7,17 @@ struct values_source {
     atomic_bool given;
 };
 
-/* One column of the rows in host memory, made by concatenating constants. */
+/* One column of the rows, made by concatenating constants. */
 static enum sx_status make_column(struct sx_worker *worker, const struct sx_plan *plan, int32_t column,
                                   struct sx_tensor *cells, const struct sx_tensor **parts,
                                   struct sx_tensor *out_column) {
     enum sx_status status = SX_OK;
-    struct sx_pool *pool = worker->stream->pool;
     int64_t n_rows = plan->u.values.n_rows;
     int64_t made = 0;
     for (; made < n_rows; made++) {
         struct sx_scalar cell = plan->u.values.cells[made * plan->n_columns + column];
         cell.type = plan->columns[column].type;
-        SX_GO(sx_tensor_create_constant(pool, &cell, 1, &cells[made], sx_worker_error(worker)));
+        SX_GO(sx_ops(worker)->constant(worker->stream, &cell, 1, &cells[made]));
         parts[made] = &cells[made];
     }
     status =
@@ -40,17 +39,18 @@ static enum sx_status values_next(struct sx_source *source, struct sx_worker *wo
     size_t n_rows = (size_t)plan->u.values.n_rows;
     enum sx_status status = SX_OK;
     struct sx_arena arena = {0};
-    struct sx_batch host = {0};
+    struct sx_batch made = {0};
     struct sx_tensor *cells = SX_ARENA_ARRAY(&arena, n_rows, struct sx_tensor);
     const struct sx_tensor **parts = SX_ARENA_ARRAY(&arena, n_rows, const struct sx_tensor *);
     if (!cells || !parts)
         SX_GO(sx_no_memory(sx_worker_error(worker), "constant rows"));
-    SX_GO(sx_batch_create(plan->n_columns, plan->u.values.n_rows, &host, sx_worker_error(worker)));
+    SX_GO(sx_batch_create(plan->n_columns, plan->u.values.n_rows, &made, sx_worker_error(worker)));
     for (int32_t c = 0; c < plan->n_columns; c++)
-        SX_GO(make_column(worker, plan, c, cells, parts, &host.columns[c]));
-    SX_GO(sx_ops(worker)->batch_from_host(worker->stream, &host, out_batch));
+        SX_GO(make_column(worker, plan, c, cells, parts, &made.columns[c]));
+    *out_batch = made;
+    made = (struct sx_batch){0};
 out:
-    sx_batch_release(&host);
+    sx_batch_release(&made);
     sx_arena_release(&arena);
     return status;
 }

@@ -131,6 +131,10 @@ struct sx_backend_ops {
     SX_MUST_CHECK enum sx_status (*batch_from_host)(struct sx_stream *stream, const struct sx_batch *batch,
                                                     struct sx_batch *out_batch);
 
+    /* CONSTANT tensor of `length` rows in the backend's memory; a VARCHAR's bytes are copied. */
+    SX_MUST_CHECK enum sx_status (*constant)(struct sx_stream *stream, const struct sx_scalar *scalar,
+                                             int64_t length, struct sx_tensor *out_column);
+
     /* -- expressions -- one eval object per worker and program; `program` must outlive it. It keeps registers
      * and, per dictionary, results of expressions over that dictionary's entries. */
     SX_MUST_CHECK enum sx_status (*eval_create)(struct sx_stream *stream, const struct sx_program *program,

@@ -10,6 +10,7 @@ const struct sx_backend sx_cpu_backend = {
             .batch_rows = sx_cpu_batch_rows,
             .batch_to_host = sx_cpu_batch_to_host,
             .batch_from_host = sx_cpu_batch_from_host,
+            .constant = sx_cpu_constant,
             .eval_create = sx_cpu_eval_create,
             .eval_destroy = sx_cpu_eval_destroy,
             .eval_run = sx_cpu_eval_run,

@@ -16,6 +16,8 @@ SX_MUST_CHECK enum sx_status sx_cpu_batch_to_host(struct sx_stream *stream, cons
                                                   struct sx_batch *out_batch);
 SX_MUST_CHECK enum sx_status sx_cpu_batch_from_host(struct sx_stream *stream, const struct sx_batch *batch,
                                                     struct sx_batch *out_batch);
+SX_MUST_CHECK enum sx_status sx_cpu_constant(struct sx_stream *stream, const struct sx_scalar *scalar,
+                                             int64_t length, struct sx_tensor *out_column);
 SX_MUST_CHECK enum sx_status sx_cpu_eval_create(struct sx_stream *stream, const struct sx_program *program,
                                                 struct sx_eval **out_eval);
 void sx_cpu_eval_destroy(struct sx_stream *stream, struct sx_eval *eval);

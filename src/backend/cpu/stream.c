@@ -29,3 +29,8 @@ enum sx_status sx_cpu_batch_from_host(struct sx_stream *stream, const struct sx_
                                       struct sx_batch *out_batch) {
     return sx_batch_share(batch, out_batch, &stream->error);
 }
+
+enum sx_status sx_cpu_constant(struct sx_stream *stream, const struct sx_scalar *scalar, int64_t length,
+                               struct sx_tensor *out_column) {
+    return sx_tensor_create_constant(stream->pool, scalar, length, out_column, &stream->error);
+}
