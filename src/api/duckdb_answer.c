@@ -17,8 +17,11 @@ void sx_duckdb_answer_release(struct sx_duckdb_answer *answer) {
 
 static enum sx_status stream_failed(struct ArrowArrayStream *stream, int code, struct sx_error *error) {
     const char *text = stream->get_last_error(stream);
-    return sx_error_set(error, code == ENOMEM ? SX_OUT_OF_MEMORY : SX_QUERY, "%s",
-                        text ? text : strerror(code));
+    const enum sx_status status = code == ENOMEM      ? SX_OUT_OF_MEMORY
+                                  : code == ECANCELED ? SX_CANCELLED
+                                  : code == EIO       ? SX_FILE
+                                                      : SX_QUERY;
+    return sx_error_set(error, status, "%s", text ? text : strerror(code));
 }
 
 /* Takes over `array`. */

@@ -1,11 +1,12 @@
 /* DuckDB's error messages, with positions shown as line and column. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "plan/duckdb_handle.h"
 
-static enum sx_status status_of(const char *type, const char *message) {
+enum sx_status sx_duckdb_status(const char *type, const char *message) {
     static const struct {
         const char *type;
         enum sx_status status;
@@ -34,7 +35,17 @@ static enum sx_status status_of(const char *type, const char *message) {
     return SX_QUERY;
 }
 
-enum { LONGEST_SHOWN_LINE = 200 };
+/* Room is left for the position behind the message. */
+enum { LONGEST_SHOWN_LINE = 200, LONGEST_MESSAGE = SX_ERROR_TEXT_BYTES - 3 * LONGEST_SHOWN_LINE - 100 };
+
+/* Bytes of a text that are shown: no half character at the end. */
+static int shown_length(const char *text, size_t most) {
+    size_t length = strnlen(text, most);
+    if (text[length])
+        while (length > 0 && ((unsigned char)text[length] & 0xc0) == 0x80)
+            length--;
+    return (int)length;
+}
 
 /* "message\nline 3, column 9:\n    the line\n            ^" */
 static void show_position(struct sx_error *error, enum sx_status status, const char *message, const char *sql,
@@ -50,8 +61,9 @@ static void show_position(struct sx_error *error, enum sx_status status, const c
         column += ((unsigned char)sql[i] & 0xc0) != 0x80; /* characters, not bytes */
     const int length = (int)strcspn(sql + start, "\r\n");
     const size_t before = position - start;
+    const int shown = shown_length(message, LONGEST_MESSAGE);
     if (length > LONGEST_SHOWN_LINE || before > (size_t)length) {
-        (void)sx_error_set(error, status, "%s\nline %d, column %d", message, line, column);
+        (void)sx_error_set(error, status, "%.*s\nline %d, column %d", shown, message, line, column);
         return;
     }
     char gap[LONGEST_SHOWN_LINE + 1];
@@ -60,8 +72,39 @@ static void show_position(struct sx_error *error, enum sx_status status, const c
         if (((unsigned char)sql[start + i] & 0xc0) != 0x80)
             gap[width++] = sql[start + i] == '\t' ? '\t' : ' ';
     gap[width] = '\0';
-    (void)sx_error_set(error, status, "%s\nline %d, column %d:\n    %.*s\n    %s^", message, line, column,
-                       length, sql + start, gap);
+    (void)sx_error_set(error, status, "%.*s\nline %d, column %d:\n    %.*s\n    %s^", shown, message, line,
+                       column, length, sql + start, gap);
+}
+
+/* Behind its first paragraph DuckDB gives advice about settings that are not ours. */
+static void show_out_of_memory(struct sx_error *error, const char *message) {
+    const char *advice = strstr(message, "\n\n");
+    const size_t length = advice ? (size_t)(advice - message) : strlen(message);
+    (void)sx_error_set(error, SX_OUT_OF_MEMORY, "DuckDB is out of memory: %.*s (see --memory-limit)",
+                       shown_length(message, length < LONGEST_MESSAGE ? length : LONGEST_MESSAGE), message);
+}
+
+/* The parser's words for a stack that is full. */
+static const char *clearer(const char *message, char buffer[SX_ERROR_TEXT_BYTES]) {
+    static const char full[] = "memory exhausted";
+    if (strncmp(message, full, sizeof full - 1) != 0)
+        return message;
+    snprintf(buffer, SX_ERROR_TEXT_BYTES, "the statement is nested too deeply%s", message + sizeof full - 1);
+    return buffer;
+}
+
+enum sx_status sx_duckdb_failure(struct sx_error *error, const char *type, const char *message,
+                                 const char *sql, const char *position) {
+    const enum sx_status status = sx_duckdb_status(type, message);
+    const size_t at = (size_t)strtoull(position, NULL, 10);
+    char buffer[SX_ERROR_TEXT_BYTES];
+    if (status == SX_OUT_OF_MEMORY)
+        show_out_of_memory(error, message);
+    else if (sql && *position && status == SX_QUERY && at <= strlen(sql))
+        show_position(error, status, clearer(message, buffer), sql, at);
+    else
+        (void)sx_error_set(error, status, "%s", message);
+    return status;
 }
 
 enum sx_status sx_duckdb_error(struct sx_error *error, const char *message, const char *sql) {
@@ -70,16 +113,12 @@ enum sx_status sx_duckdb_error(struct sx_error *error, const char *message, cons
     const char *brace = strchr(message, '{');
     struct json_object *json = brace ? json_tokener_parse(brace) : NULL;
     const char *text = sx_json_text(json, "exception_message");
-    const char *type = sx_json_text(json, "exception_type");
-    const char *position = sx_json_text(json, "position");
-    const enum sx_status status = *text ? status_of(type, text) : SX_QUERY;
-    const size_t at = (size_t)strtoull(position, NULL, 10);
-    if (!*text)
-        (void)sx_error_set(error, status, "%s", message);
-    else if (sql && *position && status == SX_QUERY && at <= strlen(sql))
-        show_position(error, status, text, sql, at);
+    enum sx_status status;
+    if (*text)
+        status = sx_duckdb_failure(error, sx_json_text(json, "exception_type"), text, sql,
+                                   sx_json_text(json, "position"));
     else
-        (void)sx_error_set(error, status, "%s", text);
+        status = sx_error_set(error, SX_QUERY, "%s", message);
     json_object_put(json);
     return status;
 }

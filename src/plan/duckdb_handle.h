@@ -31,6 +31,11 @@ struct sx_frontend {
 /* Sets `error` from DuckDB's message, which is JSON (errors_as_json); `sql` may be NULL or what the position
  * in it counts from. */
 enum sx_status sx_duckdb_error(struct sx_error *error, const char *message, const char *sql);
+/* The same of a message's parts. `position`: a number, or "" for none. */
+enum sx_status sx_duckdb_failure(struct sx_error *error, const char *type, const char *message,
+                                 const char *sql, const char *position);
+/* The status of DuckDB's exception type ("Out of Memory", any case) and message. */
+enum sx_status sx_duckdb_status(const char *type, const char *message);
 
 SX_MUST_CHECK enum sx_status sx_duckdb_execute(duckdb_connection connection, const char *sql,
                                                struct sx_error *error);
@@ -40,5 +45,16 @@ SX_MUST_CHECK enum sx_status sx_duckdb_set_optimizers(struct sx_frontend *fronte
 /* Makes the views that `sql` may mention. */
 SX_MUST_CHECK enum sx_status sx_duckdb_make_views(struct sx_frontend *frontend, const char *sql,
                                                   struct sx_error *error);
+
+/* SX_UNSUPPORTED with the statement's name unless it is a SELECT or another query; SX_QUERY for what can't
+ * work here. `type`: DuckDB's, of the prepared statement. */
+SX_MUST_CHECK enum sx_status sx_statement_check(const char *sql, duckdb_statement_type type,
+                                                struct sx_error *error);
+/* DuckDB reads `n` > 1 statements: SX_UNSUPPORTED when it made them of one, else SX_QUERY. */
+SX_MUST_CHECK enum sx_status sx_statement_check_several(const char *sql, int n, struct sx_error *error);
+/* It may list tables that it does not name. */
+bool sx_statement_reads_catalog(const char *sql);
+/* It changes what later statements of the same connection do: settings, variables, prepared statements. */
+bool sx_statement_sets_session(const char *sql);
 
 #endif

@@ -236,7 +236,7 @@ static enum sx_status make_view(struct sx_frontend *frontend, struct sx_frontend
     struct sx_text sql = {.arena = &arena};
     struct sx_error cause = {0};
     enum sx_status status = SX_OK;
-    sx_text_add(&sql, "CREATE OR REPLACE VIEW ");
+    sx_text_add(&sql, "CREATE OR REPLACE VIEW memory.main."); /* whatever USE says */
     sx_text_add_quoted(&sql, table->name, '"');
     sx_text_add(&sql, " AS SELECT * FROM read_parquet([");
     for (int i = 0; i < table->n_files; i++) {
@@ -279,10 +279,11 @@ static bool mentions(const char *sql, const char *name) {
 }
 
 enum sx_status sx_duckdb_make_views(struct sx_frontend *frontend, const char *sql, struct sx_error *error) {
+    const bool all = sx_statement_reads_catalog(sql);
     frontend->broken_table = -1;
     for (int i = 0; i < frontend->n_tables; i++) {
         struct sx_frontend_table *table = &frontend->tables[i];
-        if (table->has_view || !mentions(sql, table->name))
+        if (table->has_view || !(all || mentions(sql, table->name)))
             continue;
         enum sx_status status = make_view(frontend, table, error);
         if (status == SX_FILE)

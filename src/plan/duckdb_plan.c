@@ -21,36 +21,6 @@
 
 static const char *const planning = PLANNING, *const careful = CAREFUL;
 
-static const char *statement_name(duckdb_statement_type type) {
-    static const char *const names[] = {
-        [DUCKDB_STATEMENT_TYPE_INSERT] = "INSERT",
-        [DUCKDB_STATEMENT_TYPE_UPDATE] = "UPDATE",
-        [DUCKDB_STATEMENT_TYPE_EXPLAIN] = "EXPLAIN",
-        [DUCKDB_STATEMENT_TYPE_DELETE] = "DELETE",
-        [DUCKDB_STATEMENT_TYPE_PREPARE] = "PREPARE",
-        [DUCKDB_STATEMENT_TYPE_CREATE] = "CREATE",
-        [DUCKDB_STATEMENT_TYPE_EXECUTE] = "EXECUTE",
-        [DUCKDB_STATEMENT_TYPE_ALTER] = "ALTER",
-        [DUCKDB_STATEMENT_TYPE_TRANSACTION] = "TRANSACTION",
-        [DUCKDB_STATEMENT_TYPE_COPY] = "COPY",
-        [DUCKDB_STATEMENT_TYPE_ANALYZE] = "ANALYZE",
-        [DUCKDB_STATEMENT_TYPE_VARIABLE_SET] = "SET",
-        [DUCKDB_STATEMENT_TYPE_CREATE_FUNC] = "CREATE FUNCTION",
-        [DUCKDB_STATEMENT_TYPE_DROP] = "DROP",
-        [DUCKDB_STATEMENT_TYPE_EXPORT] = "EXPORT",
-        [DUCKDB_STATEMENT_TYPE_PRAGMA] = "PRAGMA",
-        [DUCKDB_STATEMENT_TYPE_VACUUM] = "VACUUM",
-        [DUCKDB_STATEMENT_TYPE_CALL] = "CALL",
-        [DUCKDB_STATEMENT_TYPE_SET] = "SET",
-        [DUCKDB_STATEMENT_TYPE_LOAD] = "LOAD",
-        [DUCKDB_STATEMENT_TYPE_EXTENSION] = "EXTENSION",
-        [DUCKDB_STATEMENT_TYPE_ATTACH] = "ATTACH",
-        [DUCKDB_STATEMENT_TYPE_DETACH] = "DETACH",
-    };
-    const bool known = (size_t)type < sizeof names / sizeof *names && names[type];
-    return known ? names[type] : "of another kind than SELECT";
-}
-
 /* ---- binding: errors and the answer's names ---- */
 
 struct names {
@@ -83,10 +53,9 @@ static enum sx_status read_names(duckdb_prepared_statement statement, struct nam
     return SX_OK;
 }
 
-static enum sx_status check_statement(duckdb_prepared_statement statement, struct sx_error *error) {
-    const duckdb_statement_type type = duckdb_prepared_statement_type(statement);
-    if (type != DUCKDB_STATEMENT_TYPE_SELECT)
-        return sx_error_set(error, SX_UNSUPPORTED, "statement %s", statement_name(type));
+static enum sx_status check_statement(duckdb_prepared_statement statement, const char *sql,
+                                      struct sx_error *error) {
+    SX_TRY(sx_statement_check(sql, duckdb_prepared_statement_type(statement), error));
     if (duckdb_nparams(statement) > 0)
         return sx_error_set(error, SX_QUERY, "the query has parameters, which have no values here");
     return SX_OK;
@@ -99,7 +68,7 @@ static enum sx_status bind_statement(struct sx_frontend *frontend, duckdb_extrac
     if (duckdb_prepare_extracted_statement(frontend->binder, statements, 0, &statement) != DuckDBSuccess)
         status = sx_duckdb_error(error, duckdb_prepare_error(statement), sql);
     if (status == SX_OK)
-        status = check_statement(statement, error);
+        status = check_statement(statement, sql, error);
     if (status == SX_OK)
         status = read_names(statement, out_names, error);
     duckdb_destroy_prepare(&statement);
@@ -114,7 +83,7 @@ static enum sx_status bind(struct sx_frontend *frontend, const char *sql, struct
     if (n == 1)
         status = bind_statement(frontend, statements, sql, out_names, error);
     else if (n > 1)
-        status = sx_error_set(error, SX_QUERY, "%d statements where one is wanted", (int)n);
+        status = sx_statement_check_several(sql, (int)n, error);
     else if (duckdb_extract_statements_error(statements))
         status = sx_duckdb_error(error, duckdb_extract_statements_error(statements), sql);
     else
@@ -148,8 +117,14 @@ static enum sx_status reported_error(const char *json, size_t length, struct sx_
         return SX_OK;
     struct json_object *root = json_tokener_parse(json);
     const char *type = sx_json_text(root, "error_type"), *message = sx_json_text(root, "error_message");
-    enum sx_status status =
-        sx_error_set(error, SX_UNSUPPORTED, "DuckDB can't give the plan (%s: %.300s)", type, message);
+    enum sx_status status = sx_duckdb_status(type, message);
+    if (strstr(message, "CSVReaderSerialize"))
+        status = sx_error_set(error, SX_UNSUPPORTED, "table function read_csv");
+    else if (status == SX_OUT_OF_MEMORY || status == SX_CANCELLED)
+        status = sx_duckdb_failure(error, type, message, NULL, "");
+    else
+        status =
+            sx_error_set(error, SX_UNSUPPORTED, "DuckDB can't give the plan (%s: %.300s)", type, message);
     json_object_put(root);
     return status;
 }

@@ -27,12 +27,22 @@ static void release_stream_state(struct stream *stream) {
     free(stream);
 }
 
+/* What the stream's calls return; see sx_frontend_run. */
+static int error_code(enum sx_status status) {
+    switch (status) {
+    case SX_OK: return 0;
+    case SX_OUT_OF_MEMORY: return ENOMEM;
+    case SX_CANCELLED: return ECANCELED;
+    case SX_FILE: return EIO;
+    default: return EINVAL;
+    }
+}
+
 static int finish_call(struct stream *stream, duckdb_error_data *data) {
-    const bool failed = duckdb_error_data_has_error(*data);
-    if (failed)
+    if (duckdb_error_data_has_error(*data))
         (void)sx_duckdb_error(&stream->error, duckdb_error_data_message(*data), NULL);
     duckdb_destroy_error_data(data);
-    return failed ? EIO : 0;
+    return error_code(stream->error.status);
 }
 
 static int get_schema(struct ArrowArrayStream *self, struct ArrowSchema *out_schema) {
@@ -46,14 +56,13 @@ static int get_next(struct ArrowArrayStream *self, struct ArrowArray *out_array)
     struct stream *stream = self->private_data;
     memset(out_array, 0, sizeof *out_array);
     if (stream->error.status != SX_OK)
-        return EIO;
+        return error_code(stream->error.status);
     duckdb_data_chunk chunk = duckdb_fetch_chunk(stream->result);
     if (!chunk) {
         const char *message = duckdb_result_error(&stream->result);
         if (!message || !*message)
             return 0;
-        (void)sx_duckdb_error(&stream->error, message, NULL);
-        return stream->error.status == SX_CANCELLED ? ECANCELED : EIO;
+        return error_code(sx_duckdb_error(&stream->error, message, NULL));
     }
     duckdb_error_data data = duckdb_data_chunk_to_arrow(stream->options, chunk, out_array);
     duckdb_destroy_data_chunk(&chunk);
@@ -84,13 +93,13 @@ static enum sx_status describe_result(struct stream *stream, struct sx_error *er
     return SX_OK;
 }
 
-/* Streaming: chunks are made when they are fetched. */
-static enum sx_status execute(struct sx_frontend *frontend, duckdb_extracted_statements statements,
-                              const char *sql, struct stream *stream, struct sx_error *error) {
+/* Statement number `at`. Streaming: chunks are made when they are fetched. */
+static enum sx_status execute(struct sx_frontend *frontend, duckdb_extracted_statements statements, idx_t at,
+                              const char *sql, duckdb_result *out_result, struct sx_error *error) {
     duckdb_prepared_statement statement = NULL;
     duckdb_pending_result pending = NULL;
     enum sx_status status = SX_OK;
-    if (duckdb_prepare_extracted_statement(frontend->runner, statements, 0, &statement) != DuckDBSuccess) {
+    if (duckdb_prepare_extracted_statement(frontend->runner, statements, at, &statement) != DuckDBSuccess) {
         status = sx_duckdb_error(error, duckdb_prepare_error(statement), sql);
         goto out;
     }
@@ -98,12 +107,34 @@ static enum sx_status execute(struct sx_frontend *frontend, duckdb_extracted_sta
         status = sx_duckdb_error(error, duckdb_pending_error(pending), sql);
         goto out;
     }
-    if (duckdb_execute_pending(pending, &stream->result) != DuckDBSuccess)
-        status = sx_duckdb_error(error, duckdb_result_error(&stream->result), sql);
+    if (duckdb_execute_pending(pending, out_result) != DuckDBSuccess)
+        status = sx_duckdb_error(error, duckdb_result_error(out_result), sql);
 out:
     duckdb_destroy_pending(&pending);
     duckdb_destroy_prepare(&statement);
     return status;
+}
+
+/* Of the statements that DuckDB made of one, only the last has an answer. */
+static enum sx_status execute_all(struct sx_frontend *frontend, duckdb_extracted_statements statements,
+                                  idx_t n, const char *sql, duckdb_result *out_result,
+                                  struct sx_error *error) {
+    for (idx_t i = 0; i + 1 < n; i++) {
+        duckdb_result result = {0};
+        enum sx_status status = execute(frontend, statements, i, sql, &result, error);
+        duckdb_destroy_result(&result);
+        SX_TRY(status);
+    }
+    return execute(frontend, statements, n - 1, sql, out_result, error);
+}
+
+/* The other connections follow the runner. */
+static enum sx_status follow_session(struct sx_frontend *frontend, const char *sql, struct sx_error *error) {
+    if (!sx_statement_sets_session(sql))
+        return SX_OK;
+    frontend->optimizers = NULL;
+    SX_TRY(sx_duckdb_execute(frontend->binder, sql, error));
+    return sx_duckdb_execute(frontend->planner, sql, error);
 }
 
 enum sx_status sx_frontend_run(struct sx_frontend *frontend, const char *sql,
@@ -118,9 +149,12 @@ enum sx_status sx_frontend_run(struct sx_frontend *frontend, const char *sql,
     const idx_t n = duckdb_extract_statements(frontend->runner, sql, &statements);
     if (n == 0 && duckdb_extract_statements_error(statements))
         SX_GO(sx_duckdb_error(error, duckdb_extract_statements_error(statements), sql));
-    if (n != 1)
-        SX_GO(sx_error_set(error, SX_QUERY, "%d statements where one is wanted", (int)n));
-    SX_GO(execute(frontend, statements, sql, stream, error));
+    if (n == 0)
+        SX_GO(sx_error_set(error, SX_QUERY, "the query is empty"));
+    if (n > 1 && sx_statement_check_several(sql, (int)n, error) == SX_QUERY)
+        SX_GO(SX_QUERY);
+    SX_GO(execute_all(frontend, statements, n, sql, &stream->result, error));
+    SX_GO(follow_session(frontend, sql, error));
     SX_GO(describe_result(stream, error));
     *out_stream = (struct ArrowArrayStream){.get_schema = get_schema,
                                             .get_next = get_next,

@@ -45,7 +45,7 @@ SX_MUST_CHECK enum sx_status sx_frontend_split(struct sx_frontend *frontend, str
                                                int *out_n, struct sx_error *error);
 
 /* Runs the query in DuckDB; the stream is the caller's to release and may outlive later calls but not the
- * front end. */
+ * front end. Its calls return ENOMEM, ECANCELED, EIO (a file) or EINVAL (the query). */
 SX_MUST_CHECK enum sx_status sx_frontend_run(struct sx_frontend *frontend, const char *sql,
                                              struct ArrowArrayStream *out_stream, struct sx_error *error);
 /* From any thread: ends what DuckDB is doing. */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "plan/frontend.h"
+#include "plan/split.h"
 
 /* Past the closing quote; doubled quotes stay inside, and after a backslash anything when `escapes`. */
 static const char *skip_quoted(const char *at, char quote, bool escapes) {
@@ -61,22 +62,23 @@ static const char *skip_name(const char *at) {
     return at;
 }
 
+const char *sx_skip_blanks(const char *at) {
+    for (;;) {
+        if (at[0] == '-' && at[1] == '-')
+            at += strcspn(at, "\n");
+        else if (at[0] == '/' && at[1] == '*')
+            at = skip_comment(at);
+        else if (isspace((unsigned char)*at))
+            at++;
+        else
+            return at;
+    }
+}
+
 /* The end of the statement: its semicolon or the script's end. *out_empty: only blanks and comments. */
 static const char *statement_end(const char *at, bool *out_empty) {
     *out_empty = true;
-    while (*at && *at != ';') {
-        if (at[0] == '-' && at[1] == '-') {
-            at += strcspn(at, "\n");
-            continue;
-        }
-        if (at[0] == '/' && at[1] == '*') {
-            at = skip_comment(at);
-            continue;
-        }
-        if (isspace((unsigned char)*at)) {
-            at++;
-            continue;
-        }
+    for (at = sx_skip_blanks(at); *at && *at != ';'; at = sx_skip_blanks(at)) {
         *out_empty = false;
         if (*at == '\'' || *at == '"')
             at = skip_quoted(at, *at, false);
@@ -88,6 +90,17 @@ static const char *statement_end(const char *at, bool *out_empty) {
             at++;
     }
     return at;
+}
+
+bool sx_is_one_statement(const char *text) {
+    int n = 0;
+    for (const char *at = text; *at;) {
+        bool empty;
+        const char *end = statement_end(at, &empty);
+        n += !empty;
+        at = *end ? end + 1 : end;
+    }
+    return n == 1;
 }
 
 enum sx_status sx_frontend_split(struct sx_frontend *frontend, struct sx_arena *arena, const char *script,

@@ -16,6 +16,39 @@ from check import Checks, require, scratch_directory
 from oracle import TIMEOUT_S, Tables, query_stachio, run_stachio, stachio_command
 
 CLOSED_PIPE, INTERRUPTED = 141, 130
+DUCKDB_ANSWERS = "stachio: DuckDB answers: "
+
+# Statements that DuckDB runs: the answer's lines (None: not compared), and the reason on stderr.
+LEFT_TO_DUCKDB = {
+    "PIVOT parts ON part USING count(*)": (["0,1,2", "1,1,1"], "PIVOT without IN"),
+    "SELECT * FROM (PIVOT parts ON part USING sum(part))": (["0,1,2", "0,1,2"], "PIVOT without IN"),
+    "PRAGMA table_info('parts')": (["cid,name,type,notnull,dflt_value,pk", "0,part,INTEGER,false,,false"], "statement PRAGMA"),
+    "PRAGMA show_tables": (["name", "big", "parts", "t"], "statement PRAGMA"),
+    "SHOW TABLES": (["name", "big", "parts", "t"], "table function duckdb_tables"),
+    "SELECT table_name AS n FROM information_schema.tables ORDER BY 1": (["n", "big", "parts", "t"], "table function duckdb_tables"),
+    "SUMMARIZE parts": (None, "operator UNNEST"),
+    "CALL pragma_version()": (None, "statement CALL"),
+    "CHECKPOINT": ([], "statement CHECKPOINT"),
+    "/* a */ create -- b\n view w AS SELECT 1": ([], "statement CREATE"),
+    "EXPLAIN (FORMAT json) SELECT 1": (None, "statement EXPLAIN"),
+    "SELECT a FROM read_csv('{csv}')": (["a", "7"], "table function read_csv"),
+}
+# What stachio itself answers.
+OWN = {
+    "PIVOT parts ON part IN (1, 2) USING count(*)": ["1,2", "1,1"],
+    "DESCRIBE parts": ["column_name,column_type,null,key,default,extra", "part,INTEGER,YES,,,"],
+    "VALUES (1, 2), (3, 4)": ["col0,col1", "1,2", "3,4"],
+    "FROM parts ORDER BY ALL LIMIT 1": ["part", "0"],
+    "TABLE parts ORDER BY part DESC LIMIT 1": ["part", "2"],
+}
+# Scripts, the lines that they print, and what stderr must match.
+SESSIONS = {
+    "SET VARIABLE v = 3; SELECT getvariable('v') AS v": ["v", "3"],
+    "PREPARE p AS SELECT count(*) AS n FROM t WHERE id < $1; EXECUTE p(7)": ["n", "7"],
+    "ATTACH ':memory:' AS m; USE m; SELECT count(*) AS n FROM memory.parts; USE memory; FROM parts ORDER BY ALL LIMIT 1":
+        ["n", "3", "part", "0"],
+    "CREATE TABLE x AS SELECT 5 AS five LIMIT 0; INSERT INTO x SELECT id FROM t WHERE id = 9; FROM x": ["Count", "0", "Count", "1", "five", "9"],
+}
 IS_SLOW = os.environ.get("BUILD_TYPE") in ("Asan", "Tsan")
 
 
@@ -93,6 +126,27 @@ def check_failures(tables, scratch):
     require(first.status == 1 and first.out in (b"a\n1\n", b""), f"{first}\n{first.out!r}")
 
 
+def check_statements(tables, scratch):
+    csv = os.path.join(scratch, "one.csv")
+    pathlib.Path(csv).write_text("a\n7\n")
+    for sql, (lines, reason) in LEFT_TO_DUCKDB.items():
+        sql = sql.replace("{csv}", csv)
+        run = query_stachio(tables, sql)
+        require(lines is None or answer_lines(run) == lines, f"{run}\n{run.succeeded().out!r}")
+        require(re.fullmatch(f"{DUCKDB_ANSWERS}({reason})\n", run.error), str(run))
+        run = query_stachio(tables, sql, "--fallback", "forbid")
+        require(run.status == 1 and not run.out and re.search(reason, run.error), str(run))
+    for sql, lines in OWN.items():
+        run = query_stachio(tables, sql, "--fallback", "forbid")
+        require(answer_lines(run) == lines and not run.error, f"{run}\n{run.out!r}")
+    for sql, lines in SESSIONS.items():
+        run = query_stachio(tables, sql)
+        require(answer_lines(run) == lines, f"{run}\n{run.out!r}")
+        require(query_stachio(tables, sql, "--fallback", "forbid").status == 1, sql)
+    run = query_stachio(tables, "CREATE TEMP TABLE x AS SELECT 1")
+    require(run.status == 1 and "TEMP" in run.error, str(run))
+
+
 def check_version():
     run = run_stachio(["--version"]).succeeded()
     require(re.fullmatch(r"stachio \d+\.\d+\.\d+\n", run.out.decode()), repr(run.out))
@@ -154,7 +208,7 @@ def main():
         for name, check in (
                 ("sources", lambda: check_sources(tables, scratch)), ("tables", lambda: check_tables(tables)),
                 ("output", lambda: check_output(tables, scratch)), ("failures", lambda: check_failures(tables, scratch)),
-                ("version", check_version), ("plans", lambda: check_plans(tables)),
+                ("statements", lambda: check_statements(tables, scratch)), ("version", check_version), ("plans", lambda: check_plans(tables)),
                 ("progress", lambda: check_progress(tables)), ("closed pipe", lambda: check_closed_pipe(tables)),
                 ("interrupt", lambda: check_interrupt(tables, product, "--fallback", "forbid")),
                 ("interrupt DuckDB", lambda: check_interrupt(tables, product.replace("sum", "stddev_pop")))):
