@@ -55,13 +55,17 @@ static void count_rows(struct sx_worker *worker, struct sx_operator *op, const s
     op->counts[worker->index].batches++;
 }
 
-/* An allocation that the budget refused is reported with the operator that asked for it. */
+/* An allocation that the budget refused is reported with the operator that asked for it, and with the sink of
+ * its pipeline, which often holds the memory. */
 static enum sx_status name_operator(struct sx_worker *worker, const struct sx_operator *op,
                                     enum sx_status status) {
     struct sx_error *error = sx_worker_error(worker);
-    if (status == SX_OUT_OF_MEMORY && strncmp(error->text, "out of memory", 13) == 0)
-        return sx_error_prefix(error, "%s", op->name);
-    return status;
+    if (status != SX_OUT_OF_MEMORY || strncmp(error->text, "out of memory", 13) != 0)
+        return status;
+    const struct sx_operator *sink = &worker->pipeline->sink->base;
+    if (op != sink)
+        return sx_error_prefix(error, "%s for %s", op->name, sink->name);
+    return sx_error_prefix(error, "%s", op->name);
 }
 
 enum sx_status sx_emit(struct sx_worker *worker, int at, struct sx_batch *batch) {
@@ -185,6 +189,7 @@ static enum sx_status end_sink(struct sx_run *run, struct sx_sink *sink) {
 static void run_pipeline(struct sx_run *run, struct sx_pipeline *pipeline) {
     struct sx_worker *first = &run->workers[0];
     struct sx_source *source = pipeline->source;
+    first->pipeline = pipeline;
     if (source->open) {
         account(first, &source->base);
         enum sx_status status = source->open(source, first);
