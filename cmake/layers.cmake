@@ -69,3 +69,10 @@ function(sx_layer name dir)
         set_tests_properties(layer.${name} PROPERTIES TIMEOUT 60 LABELS layer)
     endif()
 endfunction()
+
+# sx_headers(NAME DIR): a folder of headers that is no object library of its own.
+function(sx_headers name dir)
+    cmake_path(GET dir PARENT_PATH parent)
+    file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/inc/${name}/${parent})
+    file(CREATE_LINK ${CMAKE_SOURCE_DIR}/src/${dir} ${CMAKE_BINARY_DIR}/inc/${name}/${dir} SYMBOLIC)
+endfunction()

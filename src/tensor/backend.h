@@ -155,7 +155,8 @@ struct sx_backend_ops {
 
     /* -- moving rows -- */
     /* out[i] = column[index[i]]; index is FLAT I32 or I64; a negative index gives NULL. DICT stays DICT and
-     * CONSTANT stays CONSTANT where no index is negative; VARCHAR shares the string bytes. */
+     * CONSTANT stays CONSTANT (on a host backend) where no index is negative; VARCHAR shares the string
+     * bytes. */
     SX_MUST_CHECK enum sx_status (*gather)(struct sx_stream *stream, const struct sx_tensor *column,
                                            const struct sx_tensor *index, struct sx_tensor *out_column);
     /* All rows of `n` columns of one type, in order, FLAT. With `compact` string bytes are copied to a heap
@@ -216,7 +217,8 @@ struct sx_backend_ops {
     SX_MUST_CHECK enum sx_status (*join_build)(struct sx_stream *stream, struct sx_join *join, int part);
     void (*join_info)(const struct sx_join *join, struct sx_join_info *out_info);
     /* Payload column k of all build rows; borrowed from the join (share it to keep it). Order of build rows:
-     * any. */
+     * any. On a host backend strings that all came DICT or CONSTANT, of whatever dictionaries, are one DICT
+     * column over distinct entries if those are at most 4096, and may be one if they are more. */
     const struct sx_tensor *(*join_payload)(const struct sx_join *join, int k);
     /* Matching pairs, at most max_pairs of them from where the cursor stands: probe rows (I32, ascending) and
      * build rows (I64). Sets cursor->done when the batch is through. */

@@ -1,8 +1,10 @@
-/* conformance [FAMILY]...: runs the families (all by default) on every registered backend. Exit status 1 when
- * a check failed. */
+/* conformance [--load LIBRARY] [FAMILY]...: runs the families (all by default) on the CPU backend, or on the
+ * one that LIBRARY holds. Exit status 1 when a check failed, 77 when LIBRARY finds no device. */
+#include <dlfcn.h>
 #include <string.h>
 
 #include "backend/cpu/cpu.h"
+#include "backend/cuda/load.h"
 #include "conformance.h"
 
 #define FAMILY_LIST(X) X(eval) X(hash) X(group) X(join) X(move) X(sort) X(decode)
@@ -16,9 +18,6 @@ static const struct {
 #undef FAMILY_ROW
 };
 enum { N_FAMILIES = sizeof families / sizeof families[0] };
-
-static const struct sx_backend *const backends[] = {&sx_cpu_backend};
-enum { N_BACKENDS = sizeof backends / sizeof backends[0] };
 
 static bool is_wanted(const char *name, int n_wanted, char **wanted) {
     for (int i = 0; i < n_wanted; i++)
@@ -48,18 +47,50 @@ static int run_family(const struct sx_backend *backend, int family) {
     return c.failures;
 }
 
-int main(int argc, char **argv) {
+/* Skipped where there is no device. */
+enum { EXIT_SKIPPED = 77 };
+
+static int run_backend(const struct sx_backend *backend, int n_wanted, char **wanted) {
+    struct sx_error error = {0};
     int failures = 0;
-    for (int b = 0; b < N_BACKENDS; b++) {
-        struct sx_error error = {0};
-        if (sx_backend_check(backends[b], &error) != SX_OK) {
-            printf("%s: %s\n", backends[b]->name, error.text);
-            failures++;
-            continue;
-        }
-        for (int f = 0; f < N_FAMILIES; f++)
-            if (is_wanted(families[f].name, argc - 1, argv + 1))
-                failures += run_family(backends[b], f);
+    if (sx_backend_check(backend, &error) != SX_OK) {
+        printf("%s: %s\n", backend->name, error.text);
+        return 1;
     }
+    for (int f = 0; f < N_FAMILIES; f++)
+        if (is_wanted(families[f].name, n_wanted, wanted))
+            failures += run_family(backend, f);
+    return failures;
+}
+
+/* A backend in a library of its own; its exit status. */
+static int run_loaded(const char *path, int n_wanted, char **wanted) {
+    struct sx_error error = {0};
+    const struct sx_backend *backend;
+    const char *name;
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+        printf("%s\n", dlerror());
+        return 1;
+    }
+    sx_cuda_open_function open_device = (sx_cuda_open_function)(uintptr_t)dlsym(library, "sx_cuda_open");
+    sx_cuda_close_function close_device = (sx_cuda_close_function)(uintptr_t)dlsym(library, "sx_cuda_close");
+    if (!open_device || !close_device) {
+        printf("%s: not a backend\n", path);
+        return 1;
+    }
+    if (open_device(0, &backend, &name, &error) != SX_OK) {
+        printf("skipped: %s\n", error.text);
+        return EXIT_SKIPPED;
+    }
+    printf("device: %s\n", name);
+    int failures = run_backend(backend, n_wanted, wanted);
+    close_device(backend);
     return failures > 0;
+}
+
+int main(int argc, char **argv) {
+    if (argc > 2 && strcmp(argv[1], "--load") == 0)
+        return run_loaded(argv[2], argc - 3, argv + 3);
+    return run_backend(&sx_cpu_backend, argc - 1, argv + 1) > 0;
 }

@@ -1,0 +1,194 @@
+/* The CUDA backend: the host's side of every primitive, in C; kernels are in the .cu files of the same stems,
+ * behind the functions of launch.h.
+ *
+ * Rules
+ * - A primitive begins with cuda_enter(stream) and issues to stream->handle only.
+ * - Device memory comes from stream->base.pool (sx_tensor_create, sx_buffer_create and so on work on it; the
+ * host never touches what they give). It may be released as soon as the work that uses it has been issued:
+ * see memory.c.
+ * - The host learns counts and faults of kernels through the control block, at cuda_sync and nowhere else.
+ * - Host memory that a copy reads or writes is pinned: cuda_upload and cuda_download take care of that. */
+#ifndef SX_BACKEND_CUDA_CUDA_H
+#define SX_BACKEND_CUDA_CUDA_H
+
+#include <pthread.h>
+
+#include <cuda_runtime_api.h>
+
+#include "backend/cuda/column.h"
+#include "backend/cuda/load.h"
+#include "tensor/backend.h"
+
+enum { CUDA_MAX_STREAMS = 256 };
+
+struct cuda_stream;
+
+/* Tells other streams what may still be at work; see memory.c. */
+struct cuda_clock {
+    atomic_bool busy; /* something was issued since the last synchronisation */
+    atomic_uint_fast64_t quiet_epoch;
+};
+
+struct cuda_device {
+    struct sx_backend backend; /* first: the streams' backend pointer leads here */
+    int ordinal;
+    char name[256];
+    struct sx_pool *budget; /* bytes of all streams' pools, kept blocks included */
+    atomic_uint_fast64_t epoch;
+    pthread_mutex_t lock; /* of `streams` */
+    struct cuda_stream *streams[CUDA_MAX_STREAMS];
+    struct cuda_clock clocks[CUDA_MAX_STREAMS]; /* one a stream */
+    size_t limit_bytes;
+};
+
+struct cuda_allocator; /* memory.c */
+
+struct cuda_stream {
+    struct sx_stream base; /* first; base.pool is the stream's device memory */
+    struct cuda_device *device;
+    cudaStream_t handle;
+    struct sx_pool *host_pool; /* tensors in host memory: batch_to_host */
+    struct cuda_allocator *allocator;
+    struct cuda_control *control;      /* on the device */
+    struct cuda_control *host_control; /* pinned; what the last cuda_sync brought */
+    char *staging;                     /* pinned */
+    size_t staging_used;
+    struct cuda_clock *clock;
+    int64_t n_syncs;
+    /* Puts words to a fault found at cuda_sync; the object that launched sets it. NULL: a general text. */
+    enum sx_status (*describe_fault)(struct cuda_stream *stream, const struct cuda_fault *fault,
+                                     const void *context);
+    const void *fault_context;
+};
+
+static inline struct cuda_stream *cuda_stream_of(struct sx_stream *stream) {
+    return (struct cuda_stream *)stream;
+}
+
+/* ---- stream.c ---- */
+
+/* Call first in every primitive that issues work. SX_CANCELLED when the query is. */
+SX_MUST_CHECK enum sx_status cuda_enter(struct sx_stream *stream, struct cuda_stream **out_stream);
+/* Waits for all that was issued, and brings the counters. Fails with the fault of a kernel, if there was one.
+ */
+SX_MUST_CHECK enum sx_status cuda_sync(struct cuda_stream *stream);
+/* Of a runtime call or a launch. */
+SX_MUST_CHECK enum sx_status cuda_check(struct cuda_stream *stream, cudaError_t result, const char *what);
+/* After launches, before anything that they use is released. */
+SX_MUST_CHECK enum sx_status cuda_launched(struct cuda_stream *stream, const char *what);
+
+/* Counter `i` on the device, set to zero (in stream order); its value is at cuda_counter after cuda_sync. */
+SX_MUST_CHECK enum sx_status cuda_counter_reset(struct cuda_stream *stream, int i, int64_t **out_device);
+int64_t cuda_counter(const struct cuda_stream *stream, int i);
+
+/* Copies from and to pageable memory by way of pinned memory. Upload: `from` may be reused at once. Download:
+ * synchronises. */
+SX_MUST_CHECK enum sx_status cuda_upload(struct cuda_stream *stream, void *device, const void *from,
+                                         size_t bytes);
+SX_MUST_CHECK enum sx_status cuda_download(struct cuda_stream *stream, void *to, const void *device,
+                                           size_t bytes);
+/* A device buffer with a copy of `bytes` of host memory. */
+SX_MUST_CHECK enum sx_status cuda_upload_buffer(struct cuda_stream *stream, const void *from, size_t bytes,
+                                                struct sx_buffer **out_buffer);
+
+/* What kernels get; the tensor must stay until the work has been issued. */
+struct cuda_column cuda_column_of(const struct sx_tensor *tensor);
+/* The same for `n` tensors, as an array on the device. */
+SX_MUST_CHECK enum sx_status cuda_columns_upload(struct cuda_stream *stream, const struct sx_tensor *tensors,
+                                                 int n, struct sx_buffer **out_buffer);
+
+/* Values in FLAT layout (a second owner where they are). */
+SX_MUST_CHECK enum sx_status cuda_flatten(struct cuda_stream *stream, const struct sx_tensor *column,
+                                          struct sx_tensor *out_flat);
+
+/* Ascending positions (I32) with flags[i] != 0 (device bytes). Synchronises, and so brings faults and
+ * counters other than counter 0, which it uses. */
+SX_MUST_CHECK enum sx_status cuda_select(struct cuda_stream *stream, const uint8_t *flags, int64_t n,
+                                         struct sx_tensor *out_index);
+
+/* ---- memory.c ---- */
+
+SX_MUST_CHECK enum sx_status cuda_allocator_create(struct cuda_stream *stream, struct sx_error *error);
+/* What is still in use is given back when it is released. The stream has been synchronised. */
+void cuda_allocator_close(struct cuda_allocator *allocator);
+
+/* ---- the primitives: see struct sx_backend_ops ---- */
+
+enum sx_status sx_cuda_stream_create(const struct sx_backend *backend, struct sx_pool *pool,
+                                     const atomic_bool *cancel, struct sx_stream **out_stream,
+                                     struct sx_error *error);
+void sx_cuda_stream_destroy(struct sx_stream *stream);
+enum sx_status sx_cuda_batch_rows(struct sx_stream *stream, struct sx_batch *batch);
+enum sx_status sx_cuda_batch_to_host(struct sx_stream *stream, const struct sx_batch *batch,
+                                     struct sx_batch *out_batch);
+enum sx_status sx_cuda_batch_from_host(struct sx_stream *stream, const struct sx_batch *batch,
+                                       struct sx_batch *out_batch);
+enum sx_status sx_cuda_constant(struct sx_stream *stream, const struct sx_scalar *scalar, int64_t length,
+                                struct sx_tensor *out_column);
+enum sx_status sx_cuda_eval_create(struct sx_stream *stream, const struct sx_program *program,
+                                   struct sx_eval **out_eval);
+void sx_cuda_eval_destroy(struct sx_stream *stream, struct sx_eval *eval);
+enum sx_status sx_cuda_eval_run(struct sx_stream *stream, struct sx_eval *eval, const struct sx_batch *batch,
+                                struct sx_tensor *out_columns);
+enum sx_status sx_cuda_eval_select(struct sx_stream *stream, struct sx_eval *eval,
+                                   const struct sx_batch *batch, const struct sx_tensor *selection,
+                                   struct sx_tensor *out_selection);
+enum sx_status sx_cuda_gather(struct sx_stream *stream, const struct sx_tensor *column,
+                              const struct sx_tensor *index, struct sx_tensor *out_column);
+enum sx_status sx_cuda_concat(struct sx_stream *stream, struct sx_type type,
+                              const struct sx_tensor *const *columns, int64_t n, bool compact,
+                              struct sx_tensor *out_column);
+enum sx_status sx_cuda_iota(struct sx_stream *stream, enum sx_type_id id, int64_t first, int64_t length,
+                            struct sx_tensor *out_index);
+enum sx_status sx_cuda_index_to_mask(struct sx_stream *stream, const struct sx_tensor *index, int64_t rows,
+                                     struct sx_tensor *out_mask);
+enum sx_status sx_cuda_mask_to_index(struct sx_stream *stream, const struct sx_tensor *mask, bool wanted,
+                                     struct sx_tensor *out_index);
+enum sx_status sx_cuda_hash(struct sx_stream *stream, const struct sx_tensor *keys, int n_keys, int64_t rows,
+                            struct sx_tensor *out_hashes);
+enum sx_status sx_cuda_partition(struct sx_stream *stream, const struct sx_tensor *hashes, int n_parts,
+                                 struct sx_tensor *out_index, int64_t *out_offsets);
+enum sx_status sx_cuda_group_create(struct sx_stream *stream, const struct sx_group_spec *spec,
+                                    struct sx_group **out_group);
+void sx_cuda_group_destroy(struct sx_stream *stream, struct sx_group *group);
+enum sx_status sx_cuda_group_update(struct sx_stream *stream, struct sx_group *group, int worker,
+                                    const struct sx_tensor *keys, const struct sx_tensor *inputs,
+                                    const struct sx_tensor *filters, int64_t rows);
+enum sx_status sx_cuda_group_finish(struct sx_stream *stream, struct sx_group *group, int *out_parts);
+enum sx_status sx_cuda_group_emit(struct sx_stream *stream, struct sx_group *group, int part, int64_t *cursor,
+                                  int64_t max_rows, struct sx_batch *out_batch);
+enum sx_status sx_cuda_join_create(struct sx_stream *stream, const struct sx_join_spec *spec,
+                                   struct sx_join **out_join);
+void sx_cuda_join_destroy(struct sx_stream *stream, struct sx_join *join);
+enum sx_status sx_cuda_join_append(struct sx_stream *stream, struct sx_join *join, int worker,
+                                   const struct sx_tensor *keys, const struct sx_tensor *payload,
+                                   int64_t rows);
+enum sx_status sx_cuda_join_finish(struct sx_stream *stream, struct sx_join *join, int *out_parts);
+enum sx_status sx_cuda_join_build(struct sx_stream *stream, struct sx_join *join, int part);
+void sx_cuda_join_info(const struct sx_join *join, struct sx_join_info *out_info);
+const struct sx_tensor *sx_cuda_join_payload(const struct sx_join *join, int k);
+enum sx_status sx_cuda_join_probe(struct sx_stream *stream, const struct sx_join *join,
+                                  const struct sx_tensor *keys, int64_t rows, enum sx_probe_mode mode,
+                                  int64_t max_pairs, struct sx_probe_cursor *cursor,
+                                  struct sx_tensor *out_probe_rows, struct sx_tensor *out_build_rows);
+enum sx_status sx_cuda_join_filter(struct sx_stream *stream, const struct sx_join *join,
+                                   const struct sx_tensor *key, const struct sx_tensor *selection,
+                                   struct sx_tensor *out_selection);
+enum sx_status sx_cuda_join_mark(struct sx_stream *stream, struct sx_join *join,
+                                 const struct sx_tensor *build_rows);
+enum sx_status sx_cuda_join_marked(struct sx_stream *stream, const struct sx_join *join, bool wanted,
+                                   int64_t first, int64_t count, struct sx_tensor *out_build_rows);
+enum sx_status sx_cuda_sort(struct sx_stream *stream, const struct sx_tensor *keys,
+                            const struct sx_sort_key *orders, int n_keys, int64_t rows, int64_t limit,
+                            struct sx_tensor *out_order);
+enum sx_status sx_cuda_decoder_create(struct sx_stream *stream, const struct sx_chunk_spec *spec,
+                                      const struct sx_page *pages, int n_pages, struct sx_buffer *owner,
+                                      struct sx_decoder **out_decoder);
+void sx_cuda_decoder_destroy(struct sx_stream *stream, struct sx_decoder *decoder);
+enum sx_status sx_cuda_decoder_read(struct sx_stream *stream, struct sx_decoder *decoder, int64_t rows,
+                                    const struct sx_tensor *selection, struct sx_tensor *out_column);
+enum sx_status sx_cuda_decoder_skip(struct sx_stream *stream, struct sx_decoder *decoder, int64_t rows);
+enum sx_status sx_cuda_decoder_dictionary(struct sx_stream *stream, struct sx_decoder *decoder,
+                                          struct sx_dict **out_dict);
+
+#endif

@@ -1,0 +1,117 @@
+/* The device, and the table of the backend's primitives. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/cuda/cuda.h"
+
+/* Rows that a scan puts into a batch: a row group as other writers make them, and few enough for several in
+ * flight. */
+enum { CHUNK_ROWS = 4 << 20 };
+
+static const struct sx_backend_ops operations = {
+    .stream_create = sx_cuda_stream_create,
+    .stream_destroy = sx_cuda_stream_destroy,
+    .batch_rows = sx_cuda_batch_rows,
+    .batch_to_host = sx_cuda_batch_to_host,
+    .batch_from_host = sx_cuda_batch_from_host,
+    .constant = sx_cuda_constant,
+    .eval_create = sx_cuda_eval_create,
+    .eval_destroy = sx_cuda_eval_destroy,
+    .eval_run = sx_cuda_eval_run,
+    .eval_select = sx_cuda_eval_select,
+    .gather = sx_cuda_gather,
+    .concat = sx_cuda_concat,
+    .iota = sx_cuda_iota,
+    .index_to_mask = sx_cuda_index_to_mask,
+    .mask_to_index = sx_cuda_mask_to_index,
+    .hash = sx_cuda_hash,
+    .partition = sx_cuda_partition,
+    .group_create = sx_cuda_group_create,
+    .group_destroy = sx_cuda_group_destroy,
+    .group_update = sx_cuda_group_update,
+    .group_finish = sx_cuda_group_finish,
+    .group_emit = sx_cuda_group_emit,
+    .join_create = sx_cuda_join_create,
+    .join_destroy = sx_cuda_join_destroy,
+    .join_append = sx_cuda_join_append,
+    .join_finish = sx_cuda_join_finish,
+    .join_build = sx_cuda_join_build,
+    .join_info = sx_cuda_join_info,
+    .join_payload = sx_cuda_join_payload,
+    .join_probe = sx_cuda_join_probe,
+    .join_filter = sx_cuda_join_filter,
+    .join_mark = sx_cuda_join_mark,
+    .join_marked = sx_cuda_join_marked,
+    .sort = sx_cuda_sort,
+    .decoder_create = sx_cuda_decoder_create,
+    .decoder_destroy = sx_cuda_decoder_destroy,
+    .decoder_read = sx_cuda_decoder_read,
+    .decoder_skip = sx_cuda_decoder_skip,
+    .decoder_dictionary = sx_cuda_decoder_dictionary,
+};
+
+static enum sx_status find_device(int *out_ordinal, struct cudaDeviceProp *out_properties,
+                                  struct sx_error *error) {
+    int n = 0;
+    cudaError_t result = cudaGetDeviceCount(&n);
+    if (result != cudaSuccess || n == 0)
+        return sx_error_set(error, SX_UNSUPPORTED, "no CUDA device: %s",
+                            result == cudaSuccess ? "none found" : cudaGetErrorString(result));
+    for (int i = 0; i < n; i++) {
+        if (cudaGetDeviceProperties(out_properties, i) != cudaSuccess || out_properties->major < 8)
+            continue;
+        result = cudaSetDevice(i);
+        if (result == cudaSuccess)
+            result = cudaFree(NULL); /* makes the context */
+        if (result != cudaSuccess)
+            continue;
+        *out_ordinal = i;
+        return SX_OK;
+    }
+    return sx_error_set(error, SX_UNSUPPORTED, "no CUDA device that works (compute capability 8.0 or later)");
+}
+
+/* Freed memory stays with the process. */
+static void keep_memory(int ordinal) {
+    cudaMemPool_t pool;
+    uint64_t all = UINT64_MAX;
+    if (cudaDeviceGetDefaultMemPool(&pool, ordinal) == cudaSuccess)
+        (void)cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &all);
+    (void)cudaGetLastError();
+}
+
+enum sx_status sx_cuda_open(size_t limit_bytes, const struct sx_backend **out_backend, const char **out_name,
+                            struct sx_error *error) {
+    struct cudaDeviceProp properties;
+    int ordinal = 0;
+    SX_TRY(find_device(&ordinal, &properties, error));
+    size_t free_bytes = 0, total_bytes = 0;
+    (void)cudaMemGetInfo(&free_bytes, &total_bytes);
+    struct cuda_device *device = calloc(1, sizeof *device);
+    if (!device)
+        return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for a device");
+    device->ordinal = ordinal;
+    device->limit_bytes = limit_bytes ? limit_bytes : free_bytes / 10 * 9;
+    memcpy(device->name, properties.name, sizeof device->name - 1);
+    enum sx_status status = sx_pool_create(device->limit_bytes, &device->budget, error);
+    if (status != SX_OK) {
+        free(device);
+        return status;
+    }
+    pthread_mutex_init(&device->lock, NULL);
+    keep_memory(ordinal);
+    device->backend = (struct sx_backend){"cuda", {CHUNK_ROWS, false}, operations};
+    *out_backend = &device->backend;
+    *out_name = device->name;
+    return SX_OK;
+}
+
+void sx_cuda_close(const struct sx_backend *backend) {
+    struct cuda_device *device = (struct cuda_device *)(uintptr_t)backend;
+    if (!device)
+        return;
+    (void)cudaDeviceSynchronize();
+    pthread_mutex_destroy(&device->lock);
+    sx_pool_destroy(device->budget);
+    free(device);
+}

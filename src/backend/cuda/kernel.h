@@ -1,0 +1,54 @@
+/* For kernels: how they are launched, and how they read columns. Included by .cu files only. */
+#ifndef SX_BACKEND_CUDA_KERNEL_H
+#define SX_BACKEND_CUDA_KERNEL_H
+
+#ifdef SX_CUDA_EMULATED
+#include "kernel_emulator.h"
+#else
+#include <cuda_runtime.h>
+/* SX_LAUNCH(kernel, blocks, threads, shared bytes, stream, arguments...) */
+#define SX_LAUNCH(kernel, blocks, threads, shared_bytes, stream, ...) \
+    kernel<<<(blocks), (threads), (shared_bytes), (stream)>>>(__VA_ARGS__)
+#define SX_DYNAMIC_SHARED(name) extern __shared__ __align__(16) unsigned char name[]
+#endif
+
+#include "backend/cuda/column.h"
+#include "tensor/semantics.h"
+
+enum { CUDA_THREADS = 256, CUDA_WARP = 32 };
+
+/* Position of this thread in the grid, and of its next element: for loops over any number of rows. */
+__device__ __forceinline__ int64_t cuda_thread() {
+    return (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+}
+__device__ __forceinline__ int64_t cuda_threads() {
+    return (int64_t)gridDim.x * blockDim.x;
+}
+
+/* Blocks for `n` elements, with loops over the grid where there are more. */
+static inline unsigned cuda_blocks(int64_t n, int threads = CUDA_THREADS) {
+    const int64_t most = 132 * 16, blocks = (n + threads - 1) / threads;
+    return (unsigned)(blocks < 1 ? 1 : blocks < most ? blocks : most);
+}
+
+template <typename T> __device__ __forceinline__ T cuda_load(const struct cuda_column &column, int64_t row) {
+    const T *values = (const T *)column.values;
+    if (column.layout == CUDA_DICT)
+        return ((const T *)column.dict)[((const int32_t *)column.values)[row]];
+    return values[column.layout == CUDA_CONSTANT ? 0 : row];
+}
+__device__ __forceinline__ bool cuda_is_valid(const struct cuda_column &column, int64_t row) {
+    return !column.valid || column.valid[column.layout == CUDA_CONSTANT ? 0 : row];
+}
+
+/* The first fault of a stream stays. */
+__device__ static inline void cuda_fault_set(struct cuda_control *control, enum cuda_fault_kind kind,
+                                             uint32_t what, int64_t row, uint64_t detail = 0) {
+    if (atomicCAS(&control->fault.kind, (uint32_t)CUDA_FAULT_NONE, (uint32_t)kind) == CUDA_FAULT_NONE) {
+        control->fault.what = what;
+        control->fault.row = row;
+        control->fault.detail[0] = detail;
+    }
+}
+
+#endif

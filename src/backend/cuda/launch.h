@@ -1,0 +1,53 @@
+/* Functions of the .cu files that serve several families: each launches on `stream` and returns at once.
+ * Pointers lead to device memory. The families' own are in launch_*.h. */
+#ifndef SX_BACKEND_CUDA_LAUNCH_H
+#define SX_BACKEND_CUDA_LAUNCH_H
+
+#include <cuda_runtime_api.h>
+
+#include "backend/cuda/column.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- scan.cu ---- */
+
+/* Bytes of scratch memory for cuda_exclusive_sum over `n` elements. */
+size_t cuda_exclusive_sum_bytes(int64_t n);
+/* out[i] = in[0] + … + in[i - 1] for i in 0..n, so n + 1 elements; `in` and `out` may be the same place. */
+void cuda_exclusive_sum(cudaStream_t stream, const int64_t *in, int64_t n, int64_t *out, void *scratch);
+void cuda_exclusive_sum_i32(cudaStream_t stream, const int32_t *in, int64_t n, int64_t *out, void *scratch);
+
+/* Bytes of scratch memory for cuda_select_flags. */
+size_t cuda_select_bytes(int64_t n);
+/* Ascending positions i (plus `first`) with flags[i] != 0, and their number. The I64 form is for rows of a
+ * join's build side. */
+void cuda_select_flags(cudaStream_t stream, const uint8_t *flags, int64_t n, int32_t *out_index,
+                       int64_t *out_count, void *scratch);
+void cuda_select_flags_i64(cudaStream_t stream, const uint8_t *flags, int64_t n, int64_t first,
+                           int64_t *out_index, int64_t *out_count, void *scratch);
+
+/* ---- move.cu ---- */
+
+/* out[i] = column[index[i]] in values of `width` bytes; NULL and zero bytes where the index is negative.
+ * `index` NULL: i. `out_valid` may be NULL where no row is null. index_is_i64 tells its type. */
+void cuda_gather_values(cudaStream_t stream, struct cuda_column column, const void *index, bool index_is_i64,
+                        int width, int64_t n, void *out_values, uint8_t *out_valid);
+void cuda_fill_iota_i32(cudaStream_t stream, int32_t *out, int64_t first, int64_t n);
+void cuda_fill_iota_i64(cudaStream_t stream, int64_t *out, int64_t first, int64_t n);
+void cuda_mark_index(cudaStream_t stream, const int32_t *index, int64_t n, uint8_t *mask);
+/* flags[i] = the BOOL column's row i is valid and equals `wanted` */
+void cuda_mask_flags(cudaStream_t stream, struct cuda_column mask, bool wanted, int64_t n, uint8_t *flags);
+/* Strings: bytes outside of the views (0 for short and null ones), as lengths for a sum; and the copy to
+ * `heap`, string i at offsets[i], with new views that point to base + offsets[i] (base: `heap`, or where the
+ * heap will be). Null rows get empty views. */
+void cuda_string_lengths(cudaStream_t stream, const struct sx_string *views, const uint8_t *valid, int64_t n,
+                         int64_t *out_lengths);
+void cuda_string_copy(cudaStream_t stream, const struct sx_string *views, const uint8_t *valid, int64_t n,
+                      const int64_t *offsets, char *heap, const char *base, struct sx_string *out_views);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

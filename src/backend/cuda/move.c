@@ -1,0 +1,255 @@
+/* Moving rows, on the host's side. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/cuda/cuda.h"
+#include "backend/cuda/launch.h"
+
+/* ---- what kernels get ---- */
+
+struct cuda_column cuda_column_of(const struct sx_tensor *tensor) {
+    return (struct cuda_column){
+        .values = tensor->values,
+        .valid = tensor->valid,
+        .dict = tensor->layout == SX_DICT ? tensor->dict->values.values : NULL,
+        .layout = (int32_t)(tensor->layout == SX_DICT       ? CUDA_DICT
+                            : tensor->layout == SX_CONSTANT ? CUDA_CONSTANT
+                                                            : CUDA_FLAT),
+        .phys = (int32_t)sx_type_phys(tensor->type),
+    };
+}
+
+enum sx_status cuda_columns_upload(struct cuda_stream *stream, const struct sx_tensor *tensors, int n,
+                                   struct sx_buffer **out_buffer) {
+    struct cuda_column *columns = calloc((size_t)n + 1, sizeof *columns);
+    if (!columns)
+        return sx_error_set(&stream->base.error, SX_OUT_OF_MEMORY, "no memory for %d columns", n);
+    for (int i = 0; i < n; i++)
+        columns[i] = cuda_column_of(&tensors[i]);
+    enum sx_status status =
+        cuda_upload_buffer(stream, columns, ((size_t)n + 1) * sizeof *columns, out_buffer);
+    free(columns);
+    return status;
+}
+
+static struct sx_buffer *heap_of(const struct sx_tensor *column) {
+    return column->layout == SX_DICT ? column->dict->values.heap : column->heap;
+}
+
+/* ---- gather ---- */
+
+/* Out of `column` by `index` (NULL: all rows) into FLAT. `may_be_negative`: validity is needed in any case.
+ */
+static enum sx_status gather_flat(struct cuda_stream *stream, const struct sx_tensor *column,
+                                  const struct sx_tensor *index, bool may_be_negative,
+                                  struct sx_tensor *out) {
+    const int64_t n = index ? index->length : column->length;
+    struct sx_tensor made;
+    SX_TRY(sx_tensor_create(stream->base.pool, column->type, n, column->valid || may_be_negative, &made,
+                            &stream->base.error));
+    if (n > 0)
+        cuda_gather_values(stream->handle, cuda_column_of(column), index ? index->values : NULL,
+                           index && index->type.id == SX_TYPE_I64, (int)sx_type_bytes(column->type), n,
+                           made.values, made.valid);
+    made.heap = sx_buffer_retain(heap_of(column));
+    enum sx_status status = cuda_launched(stream, "gather");
+    if (status != SX_OK) {
+        sx_tensor_release(&made);
+        return status;
+    }
+    *out = made;
+    return SX_OK;
+}
+
+enum sx_status cuda_flatten(struct cuda_stream *stream, const struct sx_tensor *column,
+                            struct sx_tensor *out_flat) {
+    if (column->layout != SX_FLAT)
+        return gather_flat(stream, column, NULL, false, out_flat);
+    sx_tensor_share(column, out_flat);
+    return SX_OK;
+}
+
+/* A tensor's codes as a column of their own, to gather them. Borrowed. */
+static struct sx_tensor codes_of(const struct sx_tensor *column) {
+    struct sx_tensor codes = *column;
+    codes.layout = SX_FLAT;
+    codes.type = sx_type_of(SX_TYPE_I32);
+    codes.dict = NULL;
+    codes.heap = NULL;
+    return codes;
+}
+
+static enum sx_status gather_codes(struct cuda_stream *stream, const struct sx_tensor *column,
+                                   const struct sx_tensor *index, struct sx_tensor *out) {
+    const struct sx_tensor codes = codes_of(column);
+    struct sx_tensor made;
+    SX_TRY(gather_flat(stream, &codes, index, true, &made));
+    made.type = column->type;
+    made.layout = SX_DICT;
+    made.dict = sx_dict_retain(column->dict);
+    *out = made;
+    return SX_OK;
+}
+
+/* Index values are on the device, so a negative one can't be excluded: the result has validity. A constant
+ * becomes FLAT; it may stay CONSTANT only where no index is negative. */
+enum sx_status sx_cuda_gather(struct sx_stream *base, const struct sx_tensor *column,
+                              const struct sx_tensor *index, struct sx_tensor *out_column) {
+    struct cuda_stream *stream;
+    SX_TRY(cuda_enter(base, &stream));
+    if (column->layout == SX_DICT && column->dict->values.length > 0)
+        return gather_codes(stream, column, index, out_column);
+    return gather_flat(stream, column, index, true, out_column);
+}
+
+/* ---- concat ---- */
+
+/* Copies the strings' bytes to a heap of their own. */
+static enum sx_status compact_strings(struct cuda_stream *stream, struct sx_tensor *column) {
+    struct sx_buffer *offsets = NULL, *scratch = NULL, *heap = NULL;
+    const int64_t n = column->length;
+    int64_t total = 0;
+    enum sx_status status;
+    SX_GO(sx_buffer_create(stream->base.pool, ((size_t)n + 1) * sizeof(int64_t), &offsets,
+                           &stream->base.error));
+    SX_GO(sx_buffer_create(stream->base.pool, cuda_exclusive_sum_bytes(n), &scratch, &stream->base.error));
+    cuda_string_lengths(stream->handle, column->values, column->valid, n, offsets->data);
+    cuda_exclusive_sum(stream->handle, offsets->data, n, offsets->data, scratch->data);
+    SX_GO(cuda_launched(stream, "string lengths"));
+    SX_GO(cuda_download(stream, &total, (int64_t *)offsets->data + n, sizeof total));
+    SX_GO(sx_buffer_create(stream->base.pool, (size_t)total, &heap, &stream->base.error));
+    cuda_string_copy(stream->handle, column->values, column->valid, n, offsets->data, heap->data, heap->data,
+                     column->values);
+    SX_GO(cuda_launched(stream, "string copy"));
+    sx_buffer_release(column->heap);
+    column->heap = heap;
+    heap = NULL;
+out:
+    sx_buffer_release(offsets);
+    sx_buffer_release(scratch);
+    sx_buffer_release(heap);
+    return status;
+}
+
+static enum sx_status join_heaps(struct cuda_stream *stream, const struct sx_tensor *const *columns,
+                                 int64_t n, struct sx_buffer **out_heap) {
+    struct sx_buffer **heaps = calloc((size_t)n + 1, sizeof *heaps);
+    if (!heaps)
+        return sx_error_set(&stream->base.error, SX_OUT_OF_MEMORY, "no memory for a column");
+    for (int64_t i = 0; i < n; i++)
+        heaps[i] = heap_of(columns[i]);
+    enum sx_status status = sx_buffer_join(stream->base.pool, heaps, (int)n, out_heap, &stream->base.error);
+    free(heaps);
+    return status;
+}
+
+static void concat_parts(struct cuda_stream *stream, const struct sx_tensor *const *columns, int64_t n,
+                         struct sx_tensor *out) {
+    const size_t width = sx_type_bytes(out->type);
+    int64_t at = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (columns[i]->length > 0)
+            cuda_gather_values(stream->handle, cuda_column_of(columns[i]), NULL, false, (int)width,
+                               columns[i]->length, (char *)out->values + (size_t)at * width,
+                               out->valid ? out->valid + at : NULL);
+        at += columns[i]->length;
+    }
+}
+
+enum sx_status sx_cuda_concat(struct sx_stream *base, struct sx_type type,
+                              const struct sx_tensor *const *columns, int64_t n, bool compact,
+                              struct sx_tensor *out_column) {
+    struct cuda_stream *stream;
+    struct sx_tensor made = {0};
+    int64_t rows = 0;
+    bool has_valid = false;
+    enum sx_status status;
+    SX_TRY(cuda_enter(base, &stream));
+    for (int64_t i = 0; i < n; i++) {
+        rows += columns[i]->length;
+        has_valid |= columns[i]->valid != NULL;
+    }
+    SX_GO(sx_tensor_create(base->pool, type, rows, has_valid, &made, &base->error));
+    concat_parts(stream, columns, n, &made);
+    SX_GO(cuda_launched(stream, "concat"));
+    if (type.id == SX_TYPE_VARCHAR) {
+        SX_GO(join_heaps(stream, columns, n, &made.heap));
+        if (compact)
+            SX_GO(compact_strings(stream, &made));
+    }
+    *out_column = made;
+    return SX_OK;
+out:
+    sx_tensor_release(&made);
+    return status;
+}
+
+/* ---- positions and masks ---- */
+
+enum sx_status sx_cuda_iota(struct sx_stream *base, enum sx_type_id id, int64_t first, int64_t length,
+                            struct sx_tensor *out_index) {
+    struct cuda_stream *stream;
+    SX_TRY(cuda_enter(base, &stream));
+    SX_TRY(sx_tensor_create_index(base->pool, id, length, out_index, &base->error));
+    if (id == SX_TYPE_I32)
+        cuda_fill_iota_i32(stream->handle, out_index->values, first, length);
+    else
+        cuda_fill_iota_i64(stream->handle, out_index->values, first, length);
+    enum sx_status status = cuda_launched(stream, "iota");
+    if (status != SX_OK)
+        sx_tensor_release(out_index);
+    return status;
+}
+
+enum sx_status sx_cuda_index_to_mask(struct sx_stream *base, const struct sx_tensor *index, int64_t rows,
+                                     struct sx_tensor *out_mask) {
+    struct cuda_stream *stream;
+    struct sx_tensor mask;
+    SX_TRY(cuda_enter(base, &stream));
+    SX_TRY(sx_tensor_create(base->pool, sx_type_of(SX_TYPE_BOOL), rows, false, &mask, &base->error));
+    enum sx_status status;
+    SX_GO(cuda_check(stream, cudaMemsetAsync(mask.values, 0, (size_t)rows, stream->handle), "a mask"));
+    if (index->length > 0)
+        cuda_mark_index(stream->handle, index->values, index->length, mask.values);
+    SX_GO(cuda_launched(stream, "index to mask"));
+    *out_mask = mask;
+    return SX_OK;
+out:
+    sx_tensor_release(&mask);
+    return status;
+}
+
+enum sx_status cuda_select(struct cuda_stream *stream, const uint8_t *flags, int64_t n,
+                           struct sx_tensor *out_index) {
+    struct sx_buffer *scratch = NULL;
+    struct sx_tensor index = {0};
+    int64_t *count;
+    enum sx_status status;
+    SX_GO(sx_buffer_create(stream->base.pool, cuda_select_bytes(n), &scratch, &stream->base.error));
+    SX_GO(sx_tensor_create_index(stream->base.pool, SX_TYPE_I32, n, &index, &stream->base.error));
+    SX_GO(cuda_counter_reset(stream, 0, &count));
+    cuda_select_flags(stream->handle, flags, n, index.values, count, scratch->data);
+    SX_GO(cuda_launched(stream, "selection"));
+    SX_GO(cuda_sync(stream));
+    index.length = cuda_counter(stream, 0);
+    *out_index = index;
+    index = (struct sx_tensor){0};
+out:
+    sx_buffer_release(scratch);
+    sx_tensor_release(&index);
+    return status;
+}
+
+enum sx_status sx_cuda_mask_to_index(struct sx_stream *base, const struct sx_tensor *mask, bool wanted,
+                                     struct sx_tensor *out_index) {
+    struct cuda_stream *stream;
+    struct sx_buffer *flags;
+    SX_TRY(cuda_enter(base, &stream));
+    SX_TRY(sx_buffer_create(base->pool, (size_t)mask->length, &flags, &base->error));
+    cuda_mask_flags(stream->handle, cuda_column_of(mask), wanted, mask->length, flags->data);
+    enum sx_status status = cuda_launched(stream, "mask to index");
+    if (status == SX_OK)
+        status = cuda_select(stream, flags->data, mask->length, out_index);
+    sx_buffer_release(flags);
+    return status;
+}

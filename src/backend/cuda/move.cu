@@ -1,0 +1,109 @@
+/* Moving rows. */
+#include "backend/cuda/kernel.h"
+#include "backend/cuda/launch.h"
+
+struct word16 {
+    uint64_t low, high;
+};
+
+template <typename T, typename I>
+__global__ void gather_values(struct cuda_column column, const I *index, int64_t n, T *out,
+                              uint8_t *out_valid) {
+    for (int64_t i = cuda_thread(); i < n; i += cuda_threads()) {
+        const int64_t row = index ? (int64_t)index[i] : i;
+        const bool valid = row >= 0 && cuda_is_valid(column, row);
+        out[i] = valid ? cuda_load<T>(column, row) : T{};
+        if (out_valid)
+            out_valid[i] = valid;
+    }
+}
+
+template <typename T>
+static void gather_width(cudaStream_t stream, struct cuda_column column, const void *index, bool is_i64,
+                         int64_t n, void *out, uint8_t *out_valid) {
+    if (is_i64)
+        SX_LAUNCH(gather_values, cuda_blocks(n), CUDA_THREADS, 0, stream, column, (const int64_t *)index, n,
+                  (T *)out, out_valid);
+    else
+        SX_LAUNCH(gather_values, cuda_blocks(n), CUDA_THREADS, 0, stream, column, (const int32_t *)index, n,
+                  (T *)out, out_valid);
+}
+
+template <typename I> __global__ void fill_iota(I *out, int64_t first, int64_t n) {
+    for (int64_t i = cuda_thread(); i < n; i += cuda_threads())
+        out[i] = (I)(first + i);
+}
+
+__global__ void mark_index(const int32_t *index, int64_t n, uint8_t *mask) {
+    for (int64_t i = cuda_thread(); i < n; i += cuda_threads())
+        mask[index[i]] = 1;
+}
+
+__global__ void mask_flags(struct cuda_column mask, bool wanted, int64_t n, uint8_t *flags) {
+    for (int64_t i = cuda_thread(); i < n; i += cuda_threads())
+        flags[i] = cuda_is_valid(mask, i) && (cuda_load<uint8_t>(mask, i) != 0) == wanted;
+}
+
+/* ---- strings ---- */
+
+__global__ void string_lengths(const struct sx_string *views, const uint8_t *valid, int64_t n, int64_t *out) {
+    for (int64_t i = cuda_thread(); i < n; i += cuda_threads()) {
+        const uint32_t length = valid && !valid[i] ? 0 : views[i].length_bytes;
+        out[i] = length > SX_STRING_INLINE_BYTES ? (int64_t)length : 0;
+    }
+}
+
+/* A warp copies a string. */
+__global__ void string_copy(const struct sx_string *views, const uint8_t *valid, int64_t n,
+                            const int64_t *offsets, char *heap, const char *base,
+                            struct sx_string *out_views) {
+    const int lane = (int)threadIdx.x % CUDA_WARP;
+    for (int64_t i = cuda_thread() / CUDA_WARP; i < n; i += cuda_threads() / CUDA_WARP) {
+        struct sx_string view = {};
+        if (!valid || valid[i])
+            view = views[i];
+        if (view.length_bytes > SX_STRING_INLINE_BYTES) {
+            const char *from = view.u.ref.pointer;
+            for (uint32_t k = (uint32_t)lane; k < view.length_bytes; k += CUDA_WARP)
+                heap[offsets[i] + k] = from[k];
+            view.u.ref.pointer = base + offsets[i];
+        }
+        if (lane == 0)
+            out_views[i] = view;
+    }
+}
+
+extern "C" {
+
+void cuda_gather_values(cudaStream_t stream, struct cuda_column column, const void *index, bool index_is_i64,
+                        int width, int64_t n, void *out_values, uint8_t *out_valid) {
+    switch (width) {
+    case 1: gather_width<uint8_t>(stream, column, index, index_is_i64, n, out_values, out_valid); break;
+    case 2: gather_width<uint16_t>(stream, column, index, index_is_i64, n, out_values, out_valid); break;
+    case 4: gather_width<uint32_t>(stream, column, index, index_is_i64, n, out_values, out_valid); break;
+    case 8: gather_width<uint64_t>(stream, column, index, index_is_i64, n, out_values, out_valid); break;
+    default: gather_width<word16>(stream, column, index, index_is_i64, n, out_values, out_valid);
+    }
+}
+void cuda_fill_iota_i32(cudaStream_t stream, int32_t *out, int64_t first, int64_t n) {
+    SX_LAUNCH(fill_iota, cuda_blocks(n), CUDA_THREADS, 0, stream, out, first, n);
+}
+void cuda_fill_iota_i64(cudaStream_t stream, int64_t *out, int64_t first, int64_t n) {
+    SX_LAUNCH(fill_iota, cuda_blocks(n), CUDA_THREADS, 0, stream, out, first, n);
+}
+void cuda_mark_index(cudaStream_t stream, const int32_t *index, int64_t n, uint8_t *mask) {
+    SX_LAUNCH(mark_index, cuda_blocks(n), CUDA_THREADS, 0, stream, index, n, mask);
+}
+void cuda_mask_flags(cudaStream_t stream, struct cuda_column mask, bool wanted, int64_t n, uint8_t *flags) {
+    SX_LAUNCH(mask_flags, cuda_blocks(n), CUDA_THREADS, 0, stream, mask, wanted, n, flags);
+}
+void cuda_string_lengths(cudaStream_t stream, const struct sx_string *views, const uint8_t *valid, int64_t n,
+                         int64_t *out_lengths) {
+    SX_LAUNCH(string_lengths, cuda_blocks(n), CUDA_THREADS, 0, stream, views, valid, n, out_lengths);
+}
+void cuda_string_copy(cudaStream_t stream, const struct sx_string *views, const uint8_t *valid, int64_t n,
+                      const int64_t *offsets, char *heap, const char *base, struct sx_string *out_views) {
+    SX_LAUNCH(string_copy, cuda_blocks(n * CUDA_WARP), CUDA_THREADS, 0, stream, views, valid, n, offsets,
+              heap, base, out_views);
+}
+}

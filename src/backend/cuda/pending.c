@@ -1,0 +1,124 @@
+/* Families that are still being written. */
+#include "backend/cuda/cuda.h"
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+__attribute__((weak)) enum sx_status sx_cuda_eval_create(struct sx_stream *stream,
+                                                         const struct sx_program *program,
+                                                         struct sx_eval **out_eval) {
+    return sx_error_set(&stream->error, SX_UNSUPPORTED, "sx_cuda_eval_create is not there yet");
+}
+__attribute__((weak)) void sx_cuda_eval_destroy(struct sx_stream *stream, struct sx_eval *eval) {}
+__attribute__((weak)) enum sx_status sx_cuda_eval_run(struct sx_stream *stream, struct sx_eval *eval,
+                                                      const struct sx_batch *batch,
+                                                      struct sx_tensor *out_columns) {
+    return sx_error_set(&stream->error, SX_UNSUPPORTED, "sx_cuda_eval_run is not there yet");
+}
+__attribute__((weak)) enum sx_status sx_cuda_eval_select(struct sx_stream *stream, struct sx_eval *eval,
+                                                         const struct sx_batch *batch,
+                                                         const struct sx_tensor *selection,
+                                                         struct sx_tensor *out_selection) {
+    return sx_error_set(&stream->error, SX_UNSUPPORTED, "sx_cuda_eval_select is not there yet");
+}
+__attribute__((weak)) enum sx_status sx_cuda_hash(struct sx_stream *stream, const struct sx_tensor *keys,
+                                                  int n_keys, int64_t rows, struct sx_tensor *out_hashes) {
+    return sx_error_set(&stream->error, SX_UNSUPPORTED, "sx_cuda_hash is not there yet");
+}
+__attribute__((weak)) enum sx_status sx_cuda_partition(struct sx_stream *stream,
+                                                       const struct sx_tensor *hashes, int n_parts,
+                                                       struct sx_tensor *out_index, int64_t *out_offsets) {
+    return sx_error_set(&stream->error, SX_UNSUPPORTED, "sx_cuda_partition is not there yet");
+}
+__attribute__((weak)) enum sx_status sx_cuda_group_create(struct sx_stream *stream,
+                                                          const struct sx_group_spec *spec,
+                                                          struct sx_group **out_group) {
+    return sx_error_set(&stream->error, SX_UNSUPPORTED, "sx_cuda_group_create is not there yet");
+}
+__attribute__((weak)) void sx_cuda_group_destroy(struct sx_stream *stream, struct sx_group *group) {}
+__attribute__((weak)) enum sx_status sx_cuda_group_update(struct sx_stream *stream, struct sx_group *group,
+                                                          int worker, const struct sx_tensor *keys,
+                                                          const struct sx_tensor *inputs,
+                                                          const struct sx_tensor *filters, int64_t rows) {
+    return sx_error_set(&stream->error, SX_UNSUPPORTED, "sx_cuda_group_update is not there yet");
+}
+__attribute__((weak)) enum sx_status sx_cuda_group_finish(struct sx_stream *stream, struct sx_group *group,
+                                                          int *out_parts) {
+    return sx_error_set(&stream->error, SX_UNSUPPORTED, "sx_cuda_group_finish is not there yet");
+}
+__attribute__((weak)) enum sx_status sx_cuda_group_emit(struct sx_stream *stream, struct sx_group *group,
+                                                        int part, int64_t *cursor, int64_t max_rows,
+                                                        struct sx_batch *out_batch) {
+    return sx_error_set(&stream->error, SX_UNSUPPORTED, "sx_cuda_group_emit is not there yet");
+}
+__attribute__((weak)) enum sx_status sx_cuda_join_create(struct sx_stream *stream,
+                                                         const struct sx_join_spec *spec,
+                                                         struct sx_join **out_join) {
+    return sx_error_set(&stream->error, SX_UNSUPPORTED, "sx_cuda_join_create is not there yet");
+}
+__attribute__((weak)) void sx_cuda_join_destroy(struct sx_stream *stream, struct sx_join *join) {}
+__attribute__((weak)) enum sx_status sx_cuda_join_append(struct sx_stream *stream, struct sx_join *join,
+                                                         int worker, const struct sx_tensor *keys,
+                                                         const struct sx_tensor *payload, int64_t rows) {
+    return sx_error_set(&stream->error, SX_UNSUPPORTED, "sx_cuda_join_append is not there yet");
+}
+__attribute__((weak)) enum sx_status sx_cuda_join_finish(struct sx_stream *stream, struct sx_join *join,
+                                                         int *out_parts) {
+    return sx_error_set(&stream->error, SX_UNSUPPORTED, "sx_cuda_join_finish is not there yet");
+}
+__attribute__((weak)) enum sx_status sx_cuda_join_build(struct sx_stream *stream, struct sx_join *join,
+                                                        int part) {
+    return sx_error_set(&stream->error, SX_UNSUPPORTED, "sx_cuda_join_build is not there yet");
+}
+__attribute__((weak)) void sx_cuda_join_info(const struct sx_join *join, struct sx_join_info *out_info) {}
+__attribute__((weak)) const struct sx_tensor *sx_cuda_join_payload(const struct sx_join *join, int k) {
+    return NULL;
+}
+__attribute__((weak)) enum sx_status sx_cuda_join_probe(struct sx_stream *stream, const struct sx_join *join,
+                                                        const struct sx_tensor *keys, int64_t rows,
+                                                        enum sx_probe_mode mode, int64_t max_pairs,
+                                                        struct sx_probe_cursor *cursor,
+                                                        struct sx_tensor *out_probe_rows,
+                                                        struct sx_tensor *out_build_rows) {
+    return sx_error_set(&stream->error, SX_UNSUPPORTED, "sx_cuda_join_probe is not there yet");
+}
+__attribute__((weak)) enum sx_status sx_cuda_join_filter(struct sx_stream *stream, const struct sx_join *join,
+                                                         const struct sx_tensor *key,
+                                                         const struct sx_tensor *selection,
+                                                         struct sx_tensor *out_selection) {
+    return sx_error_set(&stream->error, SX_UNSUPPORTED, "sx_cuda_join_filter is not there yet");
+}
+__attribute__((weak)) enum sx_status sx_cuda_join_mark(struct sx_stream *stream, struct sx_join *join,
+                                                       const struct sx_tensor *build_rows) {
+    return sx_error_set(&stream->error, SX_UNSUPPORTED, "sx_cuda_join_mark is not there yet");
+}
+__attribute__((weak)) enum sx_status sx_cuda_join_marked(struct sx_stream *stream, const struct sx_join *join,
+                                                         bool wanted, int64_t first, int64_t count,
+                                                         struct sx_tensor *out_build_rows) {
+    return sx_error_set(&stream->error, SX_UNSUPPORTED, "sx_cuda_join_marked is not there yet");
+}
+__attribute__((weak)) enum sx_status sx_cuda_sort(struct sx_stream *stream, const struct sx_tensor *keys,
+                                                  const struct sx_sort_key *orders, int n_keys, int64_t rows,
+                                                  int64_t limit, struct sx_tensor *out_order) {
+    return sx_error_set(&stream->error, SX_UNSUPPORTED, "sx_cuda_sort is not there yet");
+}
+__attribute__((weak)) enum sx_status sx_cuda_decoder_create(struct sx_stream *stream,
+                                                            const struct sx_chunk_spec *spec,
+                                                            const struct sx_page *pages, int n_pages,
+                                                            struct sx_buffer *owner,
+                                                            struct sx_decoder **out_decoder) {
+    return sx_error_set(&stream->error, SX_UNSUPPORTED, "sx_cuda_decoder_create is not there yet");
+}
+__attribute__((weak)) void sx_cuda_decoder_destroy(struct sx_stream *stream, struct sx_decoder *decoder) {}
+__attribute__((weak)) enum sx_status sx_cuda_decoder_read(struct sx_stream *stream,
+                                                          struct sx_decoder *decoder, int64_t rows,
+                                                          const struct sx_tensor *selection,
+                                                          struct sx_tensor *out_column) {
+    return sx_error_set(&stream->error, SX_UNSUPPORTED, "sx_cuda_decoder_read is not there yet");
+}
+__attribute__((weak)) enum sx_status sx_cuda_decoder_skip(struct sx_stream *stream,
+                                                          struct sx_decoder *decoder, int64_t rows) {
+    return sx_error_set(&stream->error, SX_UNSUPPORTED, "sx_cuda_decoder_skip is not there yet");
+}
+__attribute__((weak)) enum sx_status sx_cuda_decoder_dictionary(struct sx_stream *stream,
+                                                                struct sx_decoder *decoder,
+                                                                struct sx_dict **out_dict) {
+    return sx_error_set(&stream->error, SX_UNSUPPORTED, "sx_cuda_decoder_dictionary is not there yet");
+}

@@ -1,0 +1,207 @@
+/* Streams: issuing, the one synchronisation, and copies between pageable host memory and the device. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/cuda/cuda.h"
+
+enum { STAGING_BYTES = 4 << 20 };
+
+enum sx_status cuda_check(struct cuda_stream *stream, cudaError_t result, const char *what) {
+    atomic_store(&stream->clock->busy, true);
+    if (result == cudaSuccess)
+        return SX_OK;
+    if (result == cudaErrorMemoryAllocation)
+        return sx_error_set(&stream->base.error, SX_OUT_OF_MEMORY, "out of device memory: %s", what);
+    return sx_error_set(&stream->base.error, SX_INTERNAL, "CUDA: %s: %s", what, cudaGetErrorString(result));
+}
+
+enum sx_status cuda_launched(struct cuda_stream *stream, const char *what) {
+    return cuda_check(stream, cudaGetLastError(), what);
+}
+
+/* ---- life ---- */
+
+static enum sx_status enlist(struct cuda_device *device, struct cuda_stream *stream, struct sx_error *error) {
+    pthread_mutex_lock(&device->lock);
+    int at = 0;
+    while (at < CUDA_MAX_STREAMS && device->streams[at])
+        at++;
+    if (at < CUDA_MAX_STREAMS) {
+        device->streams[at] = stream;
+        stream->clock = &device->clocks[at];
+    }
+    pthread_mutex_unlock(&device->lock);
+    return at < CUDA_MAX_STREAMS
+               ? SX_OK
+               : sx_error_set(error, SX_USAGE, "more than %d workers on one device", CUDA_MAX_STREAMS);
+}
+
+static void delist(struct cuda_device *device, const struct cuda_stream *stream) {
+    pthread_mutex_lock(&device->lock);
+    for (int i = 0; i < CUDA_MAX_STREAMS; i++)
+        if (device->streams[i] == stream)
+            device->streams[i] = NULL;
+    if (stream->clock)
+        atomic_store(&stream->clock->busy, false);
+    pthread_mutex_unlock(&device->lock);
+}
+
+static enum sx_status create_parts(struct cuda_stream *stream, struct sx_error *error) {
+    void *control = NULL, *host_control = NULL, *staging = NULL;
+    cudaError_t result = cudaSetDevice(stream->device->ordinal);
+    if (result == cudaSuccess)
+        result = cudaStreamCreateWithFlags(&stream->handle, cudaStreamNonBlocking);
+    if (result == cudaSuccess)
+        result = cudaMalloc(&control, sizeof *stream->control);
+    stream->control = control;
+    if (result == cudaSuccess)
+        result = cudaHostAlloc(&host_control, sizeof *stream->host_control, cudaHostAllocDefault);
+    stream->host_control = host_control;
+    if (result == cudaSuccess)
+        result = cudaHostAlloc(&staging, STAGING_BYTES, cudaHostAllocDefault);
+    stream->staging = staging;
+    if (result == cudaSuccess)
+        result = cudaMemsetAsync(control, 0, sizeof *stream->control, stream->handle);
+    if (result != cudaSuccess)
+        return sx_error_set(error, result == cudaErrorMemoryAllocation ? SX_OUT_OF_MEMORY : SX_INTERNAL,
+                            "CUDA: a stream: %s", cudaGetErrorString(result));
+    SX_TRY(enlist(stream->device, stream, error));
+    return cuda_allocator_create(stream, error);
+}
+
+void sx_cuda_stream_destroy(struct sx_stream *base) {
+    struct cuda_stream *stream = cuda_stream_of(base);
+    if (!stream)
+        return;
+    if (stream->handle)
+        (void)cudaStreamSynchronize(stream->handle);
+    delist(stream->device, stream);
+    cuda_allocator_close(stream->allocator);
+    (void)cudaFree(stream->control);
+    (void)cudaFreeHost(stream->host_control);
+    (void)cudaFreeHost(stream->staging);
+    if (stream->handle)
+        (void)cudaStreamDestroy(stream->handle);
+    free(stream);
+}
+
+enum sx_status sx_cuda_stream_create(const struct sx_backend *backend, struct sx_pool *pool,
+                                     const atomic_bool *cancel, struct sx_stream **out_stream,
+                                     struct sx_error *error) {
+    struct cuda_stream *stream = calloc(1, sizeof *stream);
+    if (!stream)
+        return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for a stream");
+    stream->base.backend = backend;
+    stream->base.cancel = cancel;
+    stream->device = (struct cuda_device *)(uintptr_t)backend;
+    stream->host_pool = pool;
+    enum sx_status status = create_parts(stream, error);
+    if (status != SX_OK) {
+        sx_cuda_stream_destroy(&stream->base);
+        return status;
+    }
+    *out_stream = &stream->base;
+    return SX_OK;
+}
+
+/* ---- issuing and waiting ---- */
+
+enum sx_status cuda_enter(struct sx_stream *base, struct cuda_stream **out_stream) {
+    static _Thread_local int device_of_thread = -1;
+    struct cuda_stream *stream = cuda_stream_of(base);
+    if (base->cancel && atomic_load_explicit(base->cancel, memory_order_relaxed))
+        return sx_error_set(&base->error, SX_CANCELLED, "cancelled");
+    if (device_of_thread != stream->device->ordinal) {
+        SX_TRY(cuda_check(stream, cudaSetDevice(stream->device->ordinal), "choosing the device"));
+        device_of_thread = stream->device->ordinal;
+    }
+    *out_stream = stream;
+    return SX_OK;
+}
+
+static enum sx_status fault(struct cuda_stream *stream) {
+    const struct cuda_fault found = stream->host_control->fault;
+    if (found.kind == CUDA_FAULT_NONE)
+        return SX_OK;
+    (void)cudaMemsetAsync(&stream->control->fault, 0, sizeof found, stream->handle);
+    stream->host_control->fault.kind = CUDA_FAULT_NONE;
+    if (stream->describe_fault)
+        return stream->describe_fault(stream, &found, stream->fault_context);
+    return sx_error_set(&stream->base.error, SX_QUERY,
+                        "Out of Range Error: a value is out of range (row %lld of a batch)",
+                        (long long)found.row);
+}
+
+enum sx_status cuda_sync(struct cuda_stream *stream) {
+    const uint64_t epoch = atomic_load(&stream->device->epoch);
+    SX_TRY(cuda_check(stream,
+                      cudaMemcpyAsync(stream->host_control, stream->control, sizeof *stream->control,
+                                      cudaMemcpyDeviceToHost, stream->handle),
+                      "reading counters"));
+    SX_TRY(cuda_check(stream, cudaStreamSynchronize(stream->handle), "waiting for the device"));
+    stream->n_syncs++;
+    stream->staging_used = 0;
+    atomic_store(&stream->clock->quiet_epoch, epoch);
+    atomic_store(&stream->clock->busy, false);
+    return fault(stream);
+}
+
+enum sx_status cuda_counter_reset(struct cuda_stream *stream, int i, int64_t **out_device) {
+    *out_device = &stream->control->counters[i];
+    return cuda_check(stream, cudaMemsetAsync(*out_device, 0, sizeof **out_device, stream->handle),
+                      "a counter");
+}
+
+int64_t cuda_counter(const struct cuda_stream *stream, int i) {
+    return stream->host_control->counters[i];
+}
+
+/* ---- copies ---- */
+
+enum sx_status cuda_upload(struct cuda_stream *stream, void *device, const void *from, size_t bytes) {
+    for (size_t done = 0; done < bytes;) {
+        if (stream->staging_used == STAGING_BYTES)
+            SX_TRY(cuda_sync(stream));
+        size_t n = STAGING_BYTES - stream->staging_used;
+        n = n < bytes - done ? n : bytes - done;
+        char *place = stream->staging + stream->staging_used;
+        memcpy(place, (const char *)from + done, n);
+        SX_TRY(cuda_check(
+            stream, cudaMemcpyAsync((char *)device + done, place, n, cudaMemcpyHostToDevice, stream->handle),
+            "a copy to the device"));
+        n = (n + 15) / 16 * 16; /* STAGING_BYTES is a multiple */
+        stream->staging_used += n;
+        done += n;
+    }
+    return SX_OK;
+}
+
+enum sx_status cuda_download(struct cuda_stream *stream, void *to, const void *device, size_t bytes) {
+    if (bytes == 0)
+        return SX_OK;
+    SX_TRY(cuda_sync(stream)); /* frees the staging memory */
+    for (size_t done = 0; done < bytes;) {
+        const size_t n = bytes - done < STAGING_BYTES ? bytes - done : STAGING_BYTES;
+        SX_TRY(cuda_check(stream,
+                          cudaMemcpyAsync(stream->staging, (const char *)device + done, n,
+                                          cudaMemcpyDeviceToHost, stream->handle),
+                          "a copy from the device"));
+        SX_TRY(cuda_sync(stream));
+        memcpy((char *)to + done, stream->staging, n);
+        done += n;
+    }
+    return SX_OK;
+}
+
+enum sx_status cuda_upload_buffer(struct cuda_stream *stream, const void *from, size_t bytes,
+                                  struct sx_buffer **out_buffer) {
+    struct sx_buffer *buffer;
+    SX_TRY(sx_buffer_create(stream->base.pool, bytes, &buffer, &stream->base.error));
+    enum sx_status status = cuda_upload(stream, buffer->data, from, bytes);
+    if (status != SX_OK) {
+        sx_buffer_release(buffer);
+        return status;
+    }
+    *out_buffer = buffer;
+    return SX_OK;
+}

@@ -1,0 +1,414 @@
+/* Kernels on the host: fibers for threads, and the runtime's functions over malloc. */
+#include <cstdio>
+#include <vector>
+
+#include <sys/mman.h>
+
+#include "kernel_emulator.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#define FIBER_ASAN 1
+#endif
+
+namespace emulator {
+
+thread_local place here;
+
+namespace {
+
+enum { STACK_BYTES = 128 << 10, MAX_THREADS = 1024, WARP = 32 };
+
+/* Saves the callee-saved registers and the stack pointer, and goes on with another stack. */
+extern "C" void emulator_switch(void **save, void *load);
+#if defined(__x86_64__)
+asm(".text\n.globl emulator_switch\n.hidden emulator_switch\n.type "
+    "emulator_switch,@function\nemulator_switch:\n"
+    "  pushq %rbp\n  pushq %rbx\n  pushq %r12\n  pushq %r13\n  pushq %r14\n  pushq %r15\n"
+    "  movq %rsp, (%rdi)\n  movq %rsi, %rsp\n"
+    "  popq %r15\n  popq %r14\n  popq %r13\n  popq %r12\n  popq %rbx\n  popq %rbp\n  ret\n"
+    ".size emulator_switch,.-emulator_switch\n");
+#else
+#error "the emulator's fibers are written for x86-64"
+#endif
+
+struct fiber {
+    void *stack_pointer;
+    char *stack;
+    void *fake_stack;
+};
+
+struct warp {
+    uint64_t slots[WARP];
+    unsigned arrived[WARP]; /* the mask that a waiting lane gave, or 0 */
+    unsigned generation[WARP];
+    unsigned ended; /* lanes */
+};
+
+/* One for each OS thread that launches. A fiber runs one thread after the other; a thread that has to wait
+ * keeps its fiber, and the next threads begin on another. So kernels without barriers never switch. */
+struct scheduler {
+    std::vector<fiber> fibers;
+    std::vector<int> running; /* fiber of each waiting thread, or -1 */
+    std::vector<warp> warps;
+    std::vector<unsigned char> shared;
+    void *main_stack_pointer = nullptr, *main_fake_stack = nullptr;
+    const void *main_stack_bottom = nullptr;
+    size_t main_stack_bytes = 0;
+    const std::function<void()> *body = nullptr;
+    unsigned n_threads = 0, next = 0, current = 0, n_left = 0, at_barrier = 0, barrier_generation = 0;
+    int fiber_in_use = 0;
+
+    ~scheduler() {
+        for (fiber &f : fibers)
+            munmap(f.stack, STACK_BYTES);
+    }
+};
+
+thread_local scheduler machine;
+
+void to_main(fiber &me, bool ends) {
+#ifdef FIBER_ASAN
+    __sanitizer_start_switch_fiber(ends ? nullptr : &me.fake_stack, machine.main_stack_bottom,
+                                   machine.main_stack_bytes);
+#endif
+    (void)ends;
+    emulator_switch(&me.stack_pointer, machine.main_stack_pointer);
+#ifdef FIBER_ASAN
+    __sanitizer_finish_switch_fiber(me.fake_stack, &machine.main_stack_bottom, &machine.main_stack_bytes);
+#endif
+}
+
+void to_fiber(fiber &f) {
+#ifdef FIBER_ASAN
+    __sanitizer_start_switch_fiber(&machine.main_fake_stack, f.stack, STACK_BYTES);
+#endif
+    emulator_switch(&machine.main_stack_pointer, f.stack_pointer);
+#ifdef FIBER_ASAN
+    __sanitizer_finish_switch_fiber(machine.main_fake_stack, nullptr, nullptr);
+#endif
+}
+
+void set_thread(unsigned t) {
+    machine.current = t;
+    here.thread = dim3(t % here.block_size.x, t / here.block_size.x % here.block_size.y,
+                       t / here.block_size.x / here.block_size.y);
+}
+
+/* A fiber's code: threads that have not begun, until there are none. */
+void enter() {
+#ifdef FIBER_ASAN
+    __sanitizer_finish_switch_fiber(nullptr, &machine.main_stack_bottom, &machine.main_stack_bytes);
+#endif
+    while (machine.next < machine.n_threads) {
+        set_thread(machine.next++);
+        (*machine.body)();
+        machine.warps[machine.current / WARP].ended |= 1u << machine.current % WARP;
+        machine.n_left--;
+    }
+    for (;;)
+        to_main(machine.fibers[(size_t)machine.fiber_in_use], true);
+}
+
+void yield() {
+    const unsigned me = machine.current;
+    const int fiber_of_me = machine.fiber_in_use;
+    machine.running[me] = fiber_of_me;
+    to_main(machine.fibers[(size_t)fiber_of_me], false);
+    machine.running[me] = -1;
+    set_thread(me);
+}
+
+int new_fiber(std::vector<int> &free_fibers) {
+    if (free_fibers.empty()) {
+        fiber f = {};
+        f.stack = (char *)mmap(nullptr, STACK_BYTES, PROT_READ | PROT_WRITE,
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (f.stack == MAP_FAILED)
+            abort();
+        machine.fibers.push_back(f);
+        free_fibers.push_back((int)machine.fibers.size() - 1);
+    }
+    const int index = free_fibers.back();
+    free_fibers.pop_back();
+    fiber &f = machine.fibers[(size_t)index];
+    void **top = (void **)(f.stack + STACK_BYTES);
+    *--top = nullptr; /* `enter` never returns; its stack is aligned as after a call */
+    *--top = (void *)enter;
+    for (int i = 0; i < 6; i++)
+        *--top = nullptr;
+    f.stack_pointer = top;
+    f.fake_stack = nullptr;
+    return index;
+}
+
+void run_block(unsigned n_threads) {
+    machine.n_threads = machine.n_left = n_threads;
+    machine.next = machine.at_barrier = 0;
+    machine.running.assign(n_threads, -1);
+    machine.warps.assign((n_threads + WARP - 1) / WARP, warp{});
+    std::vector<int> free_fibers;
+    machine.fibers.reserve(MAX_THREADS + 1);
+    for (size_t i = machine.fibers.size(); i-- > 0;)
+        free_fibers.push_back((int)i);
+    while (machine.n_left > 0) {
+        while (machine.next < machine.n_threads) {
+            machine.fiber_in_use = new_fiber(free_fibers);
+            to_fiber(machine.fibers[(size_t)machine.fiber_in_use]);
+        }
+        for (unsigned t = 0; t < n_threads; t++) {
+            if (machine.running[t] < 0)
+                continue;
+            machine.fiber_in_use = machine.running[t];
+            to_fiber(machine.fibers[(size_t)machine.fiber_in_use]);
+        }
+    }
+}
+
+} // namespace
+
+unsigned lane() {
+    return machine.current % WARP;
+}
+
+unsigned char *shared_memory() {
+    return machine.shared.data();
+}
+
+/* Threads that have ended do not take part, as on the device. */
+void block_barrier() {
+    const unsigned generation = machine.barrier_generation;
+    machine.at_barrier++;
+    for (;;) {
+        if (generation != machine.barrier_generation)
+            return;
+        if (machine.at_barrier >= machine.n_left) {
+            machine.at_barrier = 0;
+            machine.barrier_generation++;
+            return;
+        }
+        yield();
+    }
+}
+
+void warp_barrier(unsigned mask) {
+    const unsigned thread = machine.current, me = thread % WARP;
+    if (!(mask >> me & 1)) {
+        fprintf(stderr, "emulator: lane %u is not in its own mask %08x\n", me, mask);
+        abort();
+    }
+    const unsigned generation = machine.warps[thread / WARP].generation[me];
+    machine.warps[thread / WARP].arrived[me] = mask;
+    for (;;) {
+        warp &w = machine.warps[thread / WARP];
+        if (generation != w.generation[me])
+            return;
+        bool all = true;
+        for (unsigned i = 0; i < WARP && all; i++)
+            if (mask >> i & 1 && thread / WARP * WARP + i < machine.n_threads && !(w.ended >> i & 1))
+                all = w.arrived[i] == mask;
+        if (all) {
+            for (unsigned i = 0; i < WARP; i++)
+                if (mask >> i & 1)
+                    w.arrived[i] = 0, w.generation[i]++;
+            return;
+        }
+        yield();
+    }
+}
+
+const uint64_t *warp_exchange(unsigned mask, uint64_t word) {
+    machine.warps[machine.current / WARP].slots[lane()] = word;
+    warp_barrier(mask);
+    return machine.warps[machine.current / WARP].slots;
+}
+
+} // namespace emulator
+
+/* ---- guarded memory ---- */
+
+namespace {
+
+/* With CUDA_EMULATOR_GUARD=1 device memory can be touched by kernels and copies only, and freed memory never
+ * again: for tests with one thread. */
+struct guard {
+    bool on = false;
+    char *base = nullptr;
+    size_t used = 0;
+    static constexpr size_t BYTES = (size_t)1 << 40, PAGE = 4096;
+
+    guard() {
+        const char *wanted = getenv("CUDA_EMULATOR_GUARD");
+        if (!wanted || *wanted != '1')
+            return;
+        base = (char *)mmap(nullptr, BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        on = base != MAP_FAILED;
+    }
+    void protect(int protection) {
+        if (on && used)
+            mprotect(base, used, protection);
+    }
+    /* Ends at a page's end, so that a write behind it is caught. */
+    void *take(size_t bytes) {
+        size_t pages = (bytes + PAGE - 1) / PAGE + 1;
+        char *memory = base + used + (pages - 1) * PAGE - (bytes + 15) / 16 * 16;
+        used += pages * PAGE;
+        return memory;
+    }
+} memory_guard;
+
+struct guard_open {
+    guard_open() { memory_guard.protect(PROT_READ | PROT_WRITE); }
+    ~guard_open() { memory_guard.protect(PROT_NONE); }
+};
+
+void *take_memory(size_t bytes) {
+    if (memory_guard.on)
+        return memory_guard.take(bytes ? bytes : 1);
+    void *memory = aligned_alloc(256, (bytes + 255) / 256 * 256 + (bytes == 0) * 256);
+    /* what a kernel reads before it writes must not look like zeroes */
+    if (memory)
+        memset(memory, 0xa5, bytes);
+    return memory;
+}
+
+void give_memory(void *memory) {
+    if (!memory_guard.on)
+        free(memory);
+}
+
+} // namespace
+
+void emulator::launch(dim3 grid, dim3 block, size_t shared_bytes, const std::function<void()> &body) {
+    const unsigned n_threads = block.x * block.y * block.z;
+    if (n_threads == 0 || n_threads > MAX_THREADS || grid.x == 0 || shared_bytes > (size_t)227 << 10) {
+        fprintf(stderr, "emulator: a launch of %u blocks of %u threads with %zu shared bytes\n", grid.x,
+                n_threads, shared_bytes);
+        abort();
+    }
+    guard_open open;
+    machine.shared.assign(shared_bytes + 16, 0xa5);
+    machine.body = &body;
+    here.block_size = block;
+    here.grid_size = grid;
+    for (unsigned z = 0; z < grid.z; z++)
+        for (unsigned y = 0; y < grid.y; y++)
+            for (unsigned x = 0; x < grid.x; x++) {
+                here.block = dim3(x, y, z);
+                run_block(n_threads);
+            }
+}
+
+extern "C" {
+
+struct emulated_stream {
+    int unused;
+};
+struct emulated_event {
+    int unused;
+};
+
+cudaError_t cudaGetDeviceCount(int *out_count) {
+    *out_count = 1;
+    return cudaSuccess;
+}
+cudaError_t cudaSetDevice(int device) {
+    return device == 0 ? cudaSuccess : cudaErrorInvalidValue;
+}
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int) {
+    *out = cudaDeviceProp{"emulated", (size_t)8 << 30, 4, 9, 0};
+    return cudaSuccess;
+}
+cudaError_t cudaDeviceGetAttribute(int *out_value, enum cudaDeviceAttr attribute, int) {
+    *out_value = attribute == cudaDevAttrMultiProcessorCount      ? 4
+                 : attribute == cudaDevAttrComputeCapabilityMajor ? 9
+                                                                  : 0;
+    return cudaSuccess;
+}
+cudaError_t cudaMemGetInfo(size_t *out_free, size_t *out_total) {
+    *out_free = *out_total = (size_t)8 << 30;
+    return cudaSuccess;
+}
+cudaError_t cudaMalloc(void **out_memory, size_t bytes) {
+    *out_memory = take_memory(bytes);
+    return *out_memory ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+cudaError_t cudaFree(void *memory) {
+    give_memory(memory);
+    return cudaSuccess;
+}
+cudaError_t cudaMallocAsync(void **out_memory, size_t bytes, cudaStream_t) {
+    return cudaMalloc(out_memory, bytes);
+}
+cudaError_t cudaFreeAsync(void *memory, cudaStream_t) {
+    return cudaFree(memory);
+}
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *out_pool, int) {
+    *out_pool = nullptr;
+    return cudaSuccess;
+}
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, enum cudaMemPoolAttr, void *) {
+    return cudaSuccess;
+}
+cudaError_t cudaHostAlloc(void **out_memory, size_t bytes, unsigned) {
+    *out_memory = aligned_alloc(256, (bytes + 255) / 256 * 256 + (bytes == 0) * 256);
+    return *out_memory ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+cudaError_t cudaFreeHost(void *memory) {
+    free(memory);
+    return cudaSuccess;
+}
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind, cudaStream_t) {
+    guard_open open;
+    if (bytes)
+        memcpy(to, from, bytes);
+    return cudaSuccess;
+}
+cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t) {
+    guard_open open;
+    if (bytes)
+        memset(memory, value, bytes);
+    return cudaSuccess;
+}
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out_stream, unsigned) {
+    *out_stream = new emulated_stream();
+    return cudaSuccess;
+}
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+    delete stream;
+    return cudaSuccess;
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t) {
+    return cudaSuccess;
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) {
+    return cudaSuccess;
+}
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out_event, unsigned) {
+    *out_event = new emulated_event();
+    return cudaSuccess;
+}
+cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) {
+    return cudaSuccess;
+}
+cudaError_t cudaEventQuery(cudaEvent_t) {
+    return cudaSuccess;
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t) {
+    return cudaSuccess;
+}
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+    delete event;
+    return cudaSuccess;
+}
+cudaError_t cudaDeviceSynchronize(void) {
+    return cudaSuccess;
+}
+cudaError_t cudaGetLastError(void) {
+    return cudaSuccess;
+}
+const char *cudaGetErrorString(cudaError_t error) {
+    return error == cudaSuccess ? "no error" : "an emulated error";
+}
+}
