@@ -3,6 +3,12 @@
 
 #include "backend/cpu/join.h"
 
+enum { STEP_ROWS = 1 << 16 };
+
+static int64_t step_end(int64_t at, int64_t rows) {
+    return rows - at < STEP_ROWS ? rows : at + STEP_ROWS;
+}
+
 #define SX_ROW        uint32_t
 #define SX_NAME(stem) stem##_u32
 #include "backend/cpu/join_runs.tmpl.h"
@@ -10,25 +16,10 @@
 #define SX_NAME(stem) stem##_u64
 #include "backend/cpu/join_runs.tmpl.h"
 
-static enum sx_status alloc_zeroed(struct sx_stream *stream, size_t bytes, void **out_memory) {
-    SX_TRY(sx_pool_alloc(stream->pool, bytes, out_memory, &stream->error));
-    memset(*out_memory, 0, bytes);
-    return SX_OK;
-}
-
 enum sx_status sx_join_make_runs(struct sx_stream *stream, struct sx_join *join) {
-    SX_TRY(alloc_zeroed(stream, join->groups_bytes, &join->runs));
-    SX_TRY(alloc_zeroed(stream, join->groups_bytes, &join->starts));
-    SX_TRY(sx_cpu_check_cancel(stream));
-    if (join->is_wide) {
-        count_groups_u64(join->groups, join->rows, join->starts, join->runs);
-        scatter_rows_u64(join->groups, join->rows, join->starts, join->runs);
-        rewrite_table_u64(join, join->starts);
-    } else {
-        count_groups_u32(join->groups, join->rows, join->starts, join->runs);
-        scatter_rows_u32(join->groups, join->rows, join->starts, join->runs);
-        rewrite_table_u32(join, join->starts);
-    }
+    SX_TRY(sx_cpu_alloc_zeroed(stream, join->groups_bytes, &join->runs));
+    SX_TRY(sx_cpu_alloc_zeroed(stream, join->groups_bytes, &join->starts));
+    SX_TRY(join->is_wide ? make_runs_u64(stream, join) : make_runs_u32(stream, join));
     if (join->kind != SX_JOIN_GENERIC) {
         sx_pool_free(stream->pool, join->starts, join->groups_bytes);
         join->starts = NULL;

@@ -10,6 +10,11 @@ static inline enum sx_status sx_cpu_check_cancel(struct sx_stream *stream) {
     return SX_OK;
 }
 
+/* Zeroed memory of the stream's pool; large ones look at stream->cancel on the way. On failure nothing is
+ * allocated. */
+SX_MUST_CHECK enum sx_status sx_cpu_alloc_zeroed(struct sx_stream *stream, size_t size_bytes,
+                                                 void **out_memory);
+
 /* Whether a row may be null. */
 static inline bool sx_cpu_has_nulls(const struct sx_tensor *column) {
     return column->valid != NULL || column->type.id == SX_TYPE_NULLTYPE;

@@ -5,6 +5,22 @@
 
 enum { FIRST_BLOCK_BYTES = 4096, MAX_BLOCK_BYTES = 1 << 20 };
 
+enum sx_status sx_cpu_alloc_zeroed(struct sx_stream *stream, size_t size_bytes, void **out_memory) {
+    enum { STEP_BYTES = 1 << 24 };
+    void *memory = NULL;
+    SX_TRY(sx_pool_alloc(stream->pool, size_bytes, &memory, &stream->error));
+    for (size_t at = 0; at < size_bytes; at += STEP_BYTES) {
+        enum sx_status status = sx_cpu_check_cancel(stream);
+        if (status != SX_OK) {
+            sx_pool_free(stream->pool, memory, size_bytes);
+            return status;
+        }
+        memset((char *)memory + at, 0, size_bytes - at < STEP_BYTES ? size_bytes - at : STEP_BYTES);
+    }
+    *out_memory = memory;
+    return SX_OK;
+}
+
 /* Room for one more in the list of blocks, which grows by powers of two. */
 static enum sx_status reserve_slot(struct sx_stream *stream, struct sx_string_heap *heap) {
     int n = heap->n_blocks;
