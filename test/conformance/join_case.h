@@ -54,4 +54,7 @@ SX_MUST_CHECK enum sx_status join_case_create(struct conformance *c, const struc
 SX_MUST_CHECK enum sx_status join_case_build(struct conformance *c, const struct join_case *test,
                                              const struct sides *sides, struct sx_join *join);
 
+/* join_payload.c: strings that come in several dictionaries, by value and by layout. */
+SX_MUST_CHECK enum sx_status join_payload_cases(struct conformance *c);
+
 #endif

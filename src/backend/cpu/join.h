@@ -16,6 +16,7 @@
 
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/move.h"
+#include "backend/cpu/move_unify.h"
 
 enum { SX_JOIN_BLOCK = 512 }; /* rows that are looked up or inserted together */
 
@@ -39,8 +40,14 @@ struct sx_join_chunk {
     int64_t first_row; /* set by join_finish */
     int64_t rows;
     int64_t capacity;
-    struct sx_tensor *columns; /* keys in normal form, then payload; FLAT, or DICT for payload
-                                   strings; length = capacity */
+    struct sx_tensor *columns; /* keys in normal form, then payload; FLAT; length = capacity */
+};
+
+/* A worker's column of payload strings. */
+struct sx_join_codes {
+    bool on; /* the chunks hold I32 numbers of the following instead of views */
+    struct sx_unified unified;
+    int64_t flat_rows; /* rows that came FLAT */
 };
 
 struct sx_join_worker {
@@ -48,6 +55,7 @@ struct sx_join_worker {
     int n_chunks;
     struct sx_string_heap heap;   /* of all string columns */
     struct sx_join_range *ranges; /* [n_keys] */
+    struct sx_join_codes *codes;  /* [n_payload] */
     int64_t rows;
 };
 
@@ -133,6 +141,30 @@ void sx_join_numbers(const struct sx_join *join, const struct sx_join_keys *keys
 /* GENERIC: hashes, and whether the row can match. */
 void sx_join_hashes(const struct sx_join *join, const struct sx_join_keys *keys, int64_t rows,
                     uint64_t *out_hashes, uint8_t *out_matchable);
+
+/* ---- build side: join_build.c ---- */
+
+/* Column i of all chunks, cut to their rows; the only chunk's is shared. Strings are views. */
+SX_MUST_CHECK enum sx_status sx_join_concat_chunks(struct sx_stream *stream, const struct sx_join *join,
+                                                   int i, struct sx_tensor *out);
+
+/* ---- payload strings: join_payload.c ---- */
+
+/* What a worker's next chunk holds for a column (payload behind keys). */
+struct sx_type sx_join_stored_type(const struct sx_join *join, const struct sx_join_worker *worker,
+                                   int column);
+/* Puts the codes of payload column k behind the chunk's; when they are not worth it, the worker's codes are
+ * stopped and nothing is put. */
+SX_MUST_CHECK enum sx_status sx_join_codes_append(struct sx_stream *stream, const struct sx_join *join,
+                                                  struct sx_join_worker *worker,
+                                                  const struct sx_join_chunk *chunk, int k,
+                                                  const struct sx_tensor *column);
+/* Turns codes into views. */
+SX_MUST_CHECK enum sx_status sx_join_codes_stop(struct sx_stream *stream, const struct sx_join *join,
+                                                struct sx_join_worker *worker, int k);
+/* Payload column k over all chunks. */
+SX_MUST_CHECK enum sx_status sx_join_payload_strings(struct sx_stream *stream, const struct sx_join *join,
+                                                     int k, struct sx_tensor *out);
 
 /* ---- tables: join_table.c ---- */
 

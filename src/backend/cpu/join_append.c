@@ -20,8 +20,11 @@ static void release_chunk(struct sx_join_chunk *chunk, int n) {
 static void release_worker(struct sx_join *join, struct sx_join_worker *worker) {
     for (int i = 0; i < worker->n_chunks; i++)
         release_chunk(&worker->chunks[i], n_columns(join));
+    for (int k = 0; worker->codes && k < join->n_payload; k++)
+        sx_unified_release(join->pool, &worker->codes[k].unified);
     free(worker->chunks);
     free(worker->ranges);
+    free(worker->codes);
     sx_string_heap_release(&worker->heap);
 }
 
@@ -70,7 +73,8 @@ static bool allocate(struct sx_join *join) {
         return false;
     for (int w = 0; w < join->n_workers; w++) {
         join->workers[w].ranges = calloc(keys, sizeof(struct sx_join_range));
-        if (!join->workers[w].ranges)
+        join->workers[w].codes = calloc(payload, sizeof(struct sx_join_codes));
+        if (!join->workers[w].ranges || !join->workers[w].codes)
             return false;
         for (int k = 0; k < join->n_keys; k++)
             join->workers[w].ranges[k] = (struct sx_join_range){INT64_MAX, INT64_MIN, false};
@@ -104,8 +108,11 @@ enum sx_status sx_cpu_join_create(struct sx_stream *stream, const struct sx_join
         join->column_types[k] = sx_join_form_type(join->forms[k]);
         join->null_equal[k] = spec->null_equal[k];
     }
-    for (int k = 0; k < spec->n_payload; k++)
+    for (int k = 0; k < spec->n_payload; k++) {
         join->column_types[spec->n_keys + k] = spec->payload_types[k];
+        for (int w = 0; w < spec->n_workers; w++)
+            join->workers[w].codes[k].on = spec->payload_types[k].id == SX_TYPE_VARCHAR;
+    }
     join->shows_range = spec->n_keys == 1 && has_shown_range(spec->key_types[0]);
     join->is_unsigned = spec->n_keys == 1 && sx_type_phys(spec->key_types[0]) == SX_PHYS_U64;
     *out_join = join;
@@ -124,8 +131,8 @@ static enum sx_status add_chunk(struct sx_stream *stream, const struct sx_join *
     if (!chunk.columns)
         return sx_error_set(&stream->error, SX_OUT_OF_MEMORY, "no memory for a join's build side");
     for (int i = 0; i < n_columns(join); i++) {
-        enum sx_status status = sx_tensor_create(stream->pool, join->column_types[i], capacity, false,
-                                                 &chunk.columns[i], &stream->error);
+        enum sx_status status = sx_tensor_create(stream->pool, sx_join_stored_type(join, worker, i), capacity,
+                                                 false, &chunk.columns[i], &stream->error);
         if (status != SX_OK) {
             release_chunk(&chunk, n_columns(join));
             return status;
@@ -173,49 +180,9 @@ static enum sx_status append_strings(struct sx_stream *stream, struct sx_join_wo
     return sx_string_heap_take(stream, &worker->heap, views, valid, column->length);
 }
 
-/* Payload strings stay codes while a chunk sees one small dictionary only. */
-enum { SMALL_DICT_ENTRIES = 4096 };
-
-static bool may_stay_coded(const struct sx_join_chunk *chunk, const struct sx_tensor *column) {
-    return chunk->rows == 0 && column->layout == SX_DICT &&
-           (column->dict->values.length <= SMALL_DICT_ENTRIES ||
-            column->dict->values.length <= column->length);
-}
-
-static enum sx_status start_codes(struct sx_stream *stream, const struct sx_join_chunk *chunk,
-                                  struct sx_dict *dict, struct sx_tensor *stored) {
-    struct sx_tensor codes = {0};
-    SX_TRY(sx_tensor_create_codes(stream->pool, dict, chunk->capacity, false, &codes, &stream->error));
-    sx_tensor_release(stored);
-    *stored = codes;
-    return SX_OK;
-}
-
-/* Codes become views, because something else than this dictionary comes. */
-static enum sx_status stop_codes(struct sx_stream *stream, struct sx_join_worker *worker,
-                                 const struct sx_join_chunk *chunk, struct sx_tensor *stored) {
-    struct sx_tensor flat = {0};
-    SX_TRY(sx_string_heap_keep(stream, &worker->heap, stored->dict->values.heap));
-    SX_TRY(sx_tensor_create(stream->pool, stored->type, chunk->capacity, false, &flat, &stream->error));
-    sx_cpu_copy_values(stored, 0, chunk->rows, flat.values);
-    flat.valid = stored->valid;
-    flat.valid_buffer = sx_buffer_retain(stored->valid_buffer);
-    sx_tensor_release(stored);
-    *stored = flat;
-    return SX_OK;
-}
-
 static enum sx_status append_column(struct sx_stream *stream, struct sx_join_worker *worker,
                                     const struct sx_join_chunk *chunk, struct sx_tensor *stored,
                                     const struct sx_tensor *column) {
-    if (stored->layout == SX_DICT) {
-        if (column->layout == SX_DICT && column->dict->id == stored->dict->id) {
-            memcpy((int32_t *)stored->values + chunk->rows, column->values,
-                   (size_t)column->length * sizeof(int32_t));
-            return append_valid(stream, chunk, stored, column);
-        }
-        SX_TRY(stop_codes(stream, worker, chunk, stored));
-    }
     char *place = (char *)stored->values + (size_t)chunk->rows * sx_type_bytes(stored->type);
     sx_cpu_copy_values(column, 0, column->length, place);
     SX_TRY(append_valid(stream, chunk, stored, column));
@@ -225,12 +192,14 @@ static enum sx_status append_column(struct sx_stream *stream, struct sx_join_wor
     return append_strings(stream, worker, column, valid, (struct sx_string *)place);
 }
 
-static enum sx_status append_payload(struct sx_stream *stream, struct sx_join_worker *worker,
-                                     const struct sx_join_chunk *chunk, struct sx_tensor *stored,
+static enum sx_status append_payload(struct sx_stream *stream, const struct sx_join *join,
+                                     struct sx_join_worker *worker, const struct sx_join_chunk *chunk, int k,
                                      const struct sx_tensor *column) {
-    if (stored->type.id == SX_TYPE_VARCHAR && may_stay_coded(chunk, column))
-        SX_TRY(start_codes(stream, chunk, column->dict, stored));
-    return append_column(stream, worker, chunk, stored, column);
+    struct sx_tensor *stored = &chunk->columns[join->n_keys + k];
+    if (worker->codes[k].on)
+        SX_TRY(sx_join_codes_append(stream, join, worker, chunk, k, column));
+    return worker->codes[k].on ? append_valid(stream, chunk, stored, column)
+                               : append_column(stream, worker, chunk, stored, column);
 }
 
 static enum sx_status append_key(struct sx_stream *stream, struct sx_join *join,
@@ -276,7 +245,7 @@ enum sx_status sx_cpu_join_append(struct sx_stream *stream, struct sx_join *join
         worker->ranges[k].has_null |= has_null(&keys[k]);
     }
     for (int k = 0; k < join->n_payload; k++)
-        SX_TRY(append_payload(stream, worker, chunk, &chunk->columns[join->n_keys + k], &payload[k]));
+        SX_TRY(append_payload(stream, join, worker, chunk, k, &payload[k]));
     chunk->rows += rows;
     worker->rows += rows;
     return SX_OK;

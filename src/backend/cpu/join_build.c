@@ -102,16 +102,10 @@ static void plan_table(struct sx_join *join) {
     join->table_bytes = join->table_slots * slot_bytes;
 }
 
-static enum sx_status alloc_zeroed(struct sx_stream *stream, size_t bytes, void **out_memory) {
-    SX_TRY(sx_pool_alloc(stream->pool, bytes, out_memory, &stream->error));
-    memset(*out_memory, 0, bytes);
-    return SX_OK;
-}
-
 static enum sx_status allocate_table(struct sx_stream *stream, struct sx_join *join) {
     if (join->kind == SX_JOIN_CROSS)
         return SX_OK;
-    SX_TRY(alloc_zeroed(stream, join->table_bytes, &join->table));
+    SX_TRY(sx_cpu_alloc_zeroed(stream, join->table_bytes, &join->table));
     join->direct = join->table;
     join->sparse = join->table;
     join->generic = join->table;
@@ -121,41 +115,15 @@ static enum sx_status allocate_table(struct sx_stream *stream, struct sx_join *j
     sx_join_filter_size(join);
     if (join->filter_bytes) {
         void *filter = NULL;
-        SX_TRY(alloc_zeroed(stream, join->filter_bytes, &filter));
+        SX_TRY(sx_cpu_alloc_zeroed(stream, join->filter_bytes, &filter));
         join->filter = filter;
     }
     return SX_OK;
 }
 
-static bool have_one_dict(const struct sx_tensor *const *parts, int64_t n) {
-    for (int64_t i = 0; i < n; i++)
-        if (parts[i]->layout != SX_DICT || parts[i]->dict->id != parts[0]->dict->id)
-            return false;
-    return n > 0;
-}
-
-static enum sx_status concat_codes(struct sx_stream *stream, const struct sx_tensor *const *parts, int64_t n,
-                                   struct sx_tensor *out) {
-    int64_t rows = 0, at = 0;
-    bool with_valid = false;
-    for (int64_t i = 0; i < n; i++) {
-        rows += parts[i]->length;
-        with_valid |= parts[i]->valid != NULL;
-    }
-    SX_TRY(sx_tensor_create_codes(stream->pool, parts[0]->dict, rows, with_valid, out, &stream->error));
-    for (int64_t i = 0; i < n; at += parts[i++]->length) {
-        memcpy((int32_t *)out->values + at, parts[i]->values, (size_t)parts[i]->length * sizeof(int32_t));
-        if (with_valid)
-            sx_cpu_copy_valid(parts[i], 0, parts[i]->length, out->valid + at);
-    }
-    return SX_OK;
-}
-
-/* Strings of dictionaries and those in the workers' heaps stay alive. */
+/* Strings in the workers' heaps stay alive. */
 static enum sx_status concat_strings(struct sx_stream *stream, const struct sx_join *join,
                                      const struct sx_tensor *const *parts, struct sx_tensor *out) {
-    if (have_one_dict(parts, join->n_chunks))
-        return concat_codes(stream, parts, join->n_chunks, out);
     struct sx_tensor flat = {0};
     SX_TRY(sx_cpu_concat(stream, sx_type_of(SX_TYPE_VARCHAR), parts, join->n_chunks, false, &flat));
     struct sx_buffer *heaps[] = {join->heap, flat.heap}, *heap = NULL;
@@ -170,9 +138,8 @@ static enum sx_status concat_strings(struct sx_stream *stream, const struct sx_j
     return SX_OK;
 }
 
-/* Column i of all chunks, cut to their rows; the only chunk's is shared. */
-static enum sx_status concat_chunks(struct sx_stream *stream, const struct sx_join *join, int i,
-                                    struct sx_tensor *out) {
+enum sx_status sx_join_concat_chunks(struct sx_stream *stream, const struct sx_join *join, int i,
+                                     struct sx_tensor *out) {
     size_t n = (size_t)join->n_chunks;
     const struct sx_tensor **parts = calloc(n + 1, sizeof *parts);
     if (!parts)
@@ -224,13 +191,13 @@ enum sx_status sx_cpu_join_finish(struct sx_stream *stream, struct sx_join *join
     SX_TRY(merge_heaps(stream, join));
     if (join->track_matches) {
         void *marks = NULL;
-        SX_TRY(alloc_zeroed(stream, (size_t)join->rows, &marks));
+        SX_TRY(sx_cpu_alloc_zeroed(stream, (size_t)join->rows, &marks));
         join->marks = marks;
     }
     plan_table(join);
     SX_TRY(allocate_table(stream, join));
     for (int k = 0; join->kind == SX_JOIN_GENERIC && k < join->n_keys; k++) {
-        SX_TRY(concat_chunks(stream, join, k, &join->keys[k]));
+        SX_TRY(sx_join_concat_chunks(stream, join, k, &join->keys[k]));
         drop_chunks_column(join, k);
     }
     join->n_parts = plan_parts(join);
@@ -318,7 +285,9 @@ enum sx_status sx_cpu_join_build(struct sx_stream *stream, struct sx_join *join,
         int k = atomic_fetch_add(&join->next_payload, 1);
         if (k >= join->n_payload)
             break;
-        SX_TRY(concat_chunks(stream, join, join->n_keys + k, &join->payload[k]));
+        SX_TRY(join->column_types[join->n_keys + k].id == SX_TYPE_VARCHAR
+                   ? sx_join_payload_strings(stream, join, k, &join->payload[k])
+                   : sx_join_concat_chunks(stream, join, join->n_keys + k, &join->payload[k]));
         drop_chunks_column(join, join->n_keys + k);
     }
     return atomic_fetch_sub(&join->parts_left, 1) == 1 ? settle(stream, join) : SX_OK;
