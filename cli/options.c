@@ -110,7 +110,10 @@ static int read_size(const char *option, const char *text, uint64_t *out_bytes) 
     for (size_t i = 0; i < sizeof units / sizeof *units; i++)
         if (!strcasecmp(end, units[i].suffix))
             unit = units[i].bytes;
-    if (!strcmp(end, "%"))
+    const bool is_share = !strcmp(end, "%");
+    if (is_share && value > 100)
+        return report_usage("%s: '%s' is more than the machine has", option, text);
+    if (is_share)
         unit = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) / 100;
     if (end == text || unit <= 0 || !(value * unit >= 1 && value * unit <= 0x1p62))
         return report_usage("%s: '%s' is not a size such as 512MB, 4GiB or 80%%", option, text);
@@ -125,6 +128,12 @@ static int read_table(struct options *options, char *text) {
     char *name = strndup(text, (size_t)(equals - text));
     if (!name)
         return report_usage("-t: no memory");
+    for (int i = 0; i < options->n_tables; i++)
+        if (options->tables[i].name && !strcasecmp(options->tables[i].name, name)) {
+            free(name);
+            return report_usage("-t: '%s' and '%s=%s' are one name", text, options->tables[i].name,
+                                options->tables[i].pattern);
+        }
     options->tables[options->n_tables++] = (struct table_option){name, equals + 1};
     return 0;
 }
@@ -230,7 +239,7 @@ static int read_option(struct options *options, int code, char *argument) {
     case OPTION_THREADS: return read_threads(options, argument);
     case OPTION_MEMORY_LIMIT: return read_size("--memory-limit", argument, &options->db.memory_limit_bytes);
     case OPTION_DEVICE_MEMORY_LIMIT:
-        return report_usage("--device-memory-limit: this build has no device backend");
+        return read_size("--device-memory-limit", argument, &options->db.device_memory_limit_bytes);
     case OPTION_FORMAT: return read_format(options, argument);
     case OPTION_FALLBACK: return read_fallback(options, argument);
     case OPTION_PROGRESS: return read_progress(options, argument);
@@ -314,11 +323,12 @@ enum stachio_status options_open(const struct options *options, struct stachio_d
     enum stachio_status status = stachio_open(&options->db, &db, error);
     if (status)
         return status;
-    for (int i = 0; !status && i < options->n_tables; i++) {
-        const struct table_option *table = &options->tables[i];
-        status = table->name ? stachio_add_table(db, table->name, table->pattern, error)
-                             : stachio_add_directory(db, table->pattern, error);
-    }
+    for (int i = 0; !status && i < options->n_tables; i++)
+        if (!options->tables[i].name)
+            status = stachio_add_directory(db, options->tables[i].pattern, error);
+    for (int i = 0; !status && i < options->n_tables; i++)
+        if (options->tables[i].name) /* in place of a directory's table of that name */
+            status = stachio_add_table(db, options->tables[i].name, options->tables[i].pattern, error);
     if (status)
         stachio_close(db);
     else

@@ -51,7 +51,8 @@ static void add_operators(struct text *out, const struct stachio_report *report)
 void print_report(struct text *out, const struct stachio_report *report) {
     bool is_ours = report->engine == STACHIO_ENGINE_STACHIO;
     char peak[SIZE_TEXT_BYTES];
-    text_format(out, "Answered by    %s, threads: %d\n", is_ours ? "stachio" : "duckdb", report->threads);
+    text_format(out, "Answered by    %s on %s, threads: %d\n", is_ours ? "stachio" : "duckdb", report->device,
+                report->threads);
     if (report->fallback_reason)
         text_format(out, "Since          %s\n", report->fallback_reason);
     text_format(out, "Time           %.4f s: planning %.4f s, running %.4f s\n",

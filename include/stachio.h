@@ -113,9 +113,9 @@ struct stachio_db;
 struct stachio_query;
 
 enum stachio_device {
-    STACHIO_DEVICE_AUTO, /* the best there is */
+    STACHIO_DEVICE_AUTO, /* the CPU, until the GPU's backend runs everything that the CPU's does */
     STACHIO_DEVICE_CPU,
-    STACHIO_DEVICE_CUDA
+    STACHIO_DEVICE_CUDA /* an NVIDIA GPU; stachio_open fails where none works */
 };
 
 /* Who answers. */
@@ -133,12 +133,13 @@ struct stachio_options {
                                     group's) */
     enum stachio_device device;
     enum stachio_engine engine;
+    uint64_t device_memory_limit_bytes; /* of a GPU's memory; 0: nine tenths of what is free */
 };
 
 /* Fills in the defaults. */
 void stachio_options_init(struct stachio_options *options);
 
-/* `options` may be NULL. STACHIO_USAGE: an option's value is out of range, or this build lacks the device.
+/* `options` may be NULL. STACHIO_USAGE: an option's value is out of range, or the device is not there.
  * Threads start with the first query that needs them. */
 enum stachio_status stachio_open(const struct stachio_options *options, struct stachio_db **out_db,
                                  struct stachio_error *error);
@@ -179,6 +180,9 @@ enum stachio_status stachio_split(struct stachio_db *db, const char *script,
 /* Copies the text (one SQL statement) and does nothing else. */
 enum stachio_status stachio_query_create(struct stachio_db *db, const char *sql,
                                          struct stachio_query **out_query, struct stachio_error *error);
+/* Where the text begins in its script, from 1: positions in error texts count from there. Before execute and
+ * explain. */
+void stachio_query_set_origin(struct stachio_query *query, int line, int column);
 /* NULL allowed. Streams taken from it stay valid. */
 void stachio_query_destroy(struct stachio_query *query);
 
@@ -226,6 +230,7 @@ struct stachio_report {
     enum stachio_engine engine; /* who answered: STACHIO_ENGINE_STACHIO or STACHIO_ENGINE_DUCKDB */
     const char
         *fallback_reason; /* why DuckDB answered under STACHIO_ENGINE_AUTO ("operator WINDOW"), else NULL */
+    const char *device; /* "cpu", or the GPU's name */
     int threads;
     double plan_seconds;
     double execute_seconds;

@@ -29,9 +29,7 @@ static enum stachio_status read_options(const struct stachio_options *given,
                             (int)MAX_THREADS);
     if ((int)out_options->engine < STACHIO_ENGINE_AUTO || out_options->engine > STACHIO_ENGINE_DUCKDB)
         return sx_api_error(error, STACHIO_USAGE, "engine: there is no number %d", (int)out_options->engine);
-    if (out_options->device == STACHIO_DEVICE_CUDA)
-        return sx_api_error(error, STACHIO_USAGE, "device: this build has no CUDA backend; use cpu");
-    if (out_options->device != STACHIO_DEVICE_AUTO && out_options->device != STACHIO_DEVICE_CPU)
+    if ((int)out_options->device < STACHIO_DEVICE_AUTO || out_options->device > STACHIO_DEVICE_CUDA)
         return sx_api_error(error, STACHIO_USAGE, "device: there is no number %d", (int)out_options->device);
     if (!out_options->threads)
         out_options->threads = sx_system_processors();
@@ -44,6 +42,8 @@ static enum sx_status open_parts(struct stachio_db *db, const struct stachio_opt
                                  struct sx_error *error) {
     size_t limit = options->memory_limit_bytes < SIZE_MAX ? (size_t)options->memory_limit_bytes : SIZE_MAX;
     SX_TRY(sx_pool_create(limit, &db->pool, error));
+    SX_TRY(sx_device_open(options->device, (size_t)options->device_memory_limit_bytes, &db->device,
+                          &db->backend, error));
     sigset_t previous;
     sx_signals_block(&previous);
     enum sx_status status = sx_frontend_open(db->threads, limit, &db->frontend, error);
@@ -88,6 +88,7 @@ void sx_db_release(struct stachio_db *db) {
         sx_storage_destroy(db->storage);
     if (db->frontend)
         sx_frontend_close(db->frontend);
+    sx_device_close(&db->device);
     if (db->pool)
         sx_pool_destroy(db->pool);
     pthread_mutex_destroy(&db->lock);

@@ -6,6 +6,7 @@
 #include <stachio.h>
 #include <stdatomic.h>
 
+#include "api/device.h"
 #include "base/arena.h"
 #include "exec/execute.h"
 #include "plan/frontend.h"
@@ -17,6 +18,8 @@ struct stachio_db {
     pthread_mutex_t lock; /* held by whoever plans, runs or asks for tables */
     int threads;
     struct sx_pool *pool;
+    const struct sx_backend *backend;
+    struct sx_device device; /* zeroed: the CPU */
     struct sx_frontend *frontend;
     struct sx_storage *storage; /* these two start with the first query that stachio runs */
     struct sx_team *team;

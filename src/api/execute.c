@@ -4,7 +4,6 @@
 #include "api/query.h"
 #include "api/system.h"
 #include "api/watch.h"
-#include "backend/cpu/cpu.h"
 #include "storage/file.h"
 
 /* Bytes that all scans of a query may read ahead: enough for large requests, little beside the limit. */
@@ -66,7 +65,7 @@ static enum sx_status plan_run(struct stachio_query *query, struct sx_error *err
     query->has_plan = true;
     SX_TRY(sx_db_start(db, error));
     const struct sx_exec_options options = {
-        .backend = &sx_cpu_backend,
+        .backend = db->backend,
         .pool = db->pool,
         .storage = db->storage,
         .team = db->team,
@@ -80,6 +79,7 @@ static enum sx_status plan_run(struct stachio_query *query, struct sx_error *err
 }
 
 enum sx_status sx_query_plan(struct stachio_query *query, struct sx_error *error) {
+    sx_frontend_set_origin(query->db->frontend, query->line, query->column);
     if (query->planned)
         return SX_OK;
     double started = sx_system_seconds();

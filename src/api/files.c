@@ -128,6 +128,8 @@ enum sx_status sx_files_match(struct sx_arena *arena, const char *pattern, struc
         SX_TRY(expand_glob(arena, pattern, &files, error));
     } else if (S_ISDIR(info.st_mode)) {
         SX_TRY(list_parquet(arena, pattern, &files, error));
+        if (!files.n_paths)
+            return sx_error_set(error, SX_FILE, "%s: no file of this directory ends in %s", pattern, SUFFIX);
     } else {
         files.paths = SX_ARENA_NEW(arena, const char *);
         if (!files.paths || !(files.paths[0] = sx_arena_copy_text(arena, pattern, strlen(pattern))))

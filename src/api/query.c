@@ -47,6 +47,11 @@ enum stachio_status stachio_query_create(struct stachio_db *db, const char *sql,
     return STACHIO_OK;
 }
 
+void stachio_query_set_origin(struct stachio_query *query, int line, int column) {
+    query->line = line;
+    query->column = column;
+}
+
 void stachio_query_destroy(struct stachio_query *query) {
     sx_query_release(query);
 }
@@ -139,6 +144,8 @@ void stachio_query_report(struct stachio_query *query, struct stachio_report *ou
     *out_report = (struct stachio_report){
         .engine = query->engine,
         .fallback_reason = query->reason,
+        .device = query->db->device.name && query->engine == STACHIO_ENGINE_STACHIO ? query->db->device.name
+                                                                                    : "cpu",
         .threads = query->db->threads,
         .plan_seconds = query->plan_seconds,
         .execute_seconds = query->execute_seconds,

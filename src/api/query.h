@@ -19,6 +19,7 @@ struct stachio_query {
     atomic_int references;
     struct stachio_db *db;
     char *sql;
+    int line, column; /* where it begins in its script; 0: not known */
     enum stachio_engine wanted;
     enum stachio_engine engine; /* who answers, once planned */
     atomic_bool cancel;

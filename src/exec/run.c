@@ -118,6 +118,11 @@ bool sx_worker_satisfied(const struct sx_worker *worker) {
     return sink->feeders == 1 && sink->satisfied && sink->satisfied(sink, worker);
 }
 
+/* What the worker has made may be read by others from here on. */
+static enum sx_status synchronise(struct sx_worker *worker) {
+    return sx_ops(worker)->synchronise(worker->stream);
+}
+
 static enum sx_status drain_source(struct sx_worker *worker, const struct sx_pipeline *pipeline) {
     struct sx_source *source = pipeline->source;
     struct sx_sink *sink = pipeline->sink;
@@ -140,6 +145,8 @@ static void work_pipeline(int member, void *context) {
     worker->pipeline = run->round_pipeline;
     account(worker, &run->round_pipeline->source->base);
     enum sx_status status = drain_source(worker, run->round_pipeline);
+    if (status == SX_OK)
+        status = name_operator(worker, &run->round_pipeline->sink->base, synchronise(worker));
     account(worker, NULL);
     if (status != SX_OK)
         fail(worker, status);
@@ -157,6 +164,8 @@ static void work_parts(int member, void *context) {
         enum sx_status status = sx_check_cancel(worker);
         if (status == SX_OK)
             status = name_operator(worker, &sink->base, sink->part(sink, worker, part));
+        if (status == SX_OK)
+            status = name_operator(worker, &sink->base, synchronise(worker));
         if (status != SX_OK)
             fail(worker, status);
     }
@@ -170,6 +179,8 @@ static enum sx_status end_sink(struct sx_run *run, struct sx_sink *sink) {
     account(worker, &sink->base);
     if (sink->finish)
         status = name_operator(worker, &sink->base, sink->finish(sink, worker, &parts));
+    if (status == SX_OK)
+        status = name_operator(worker, &sink->base, synchronise(worker));
     account(worker, NULL);
     if (status == SX_OK && sink->part && parts > 0) {
         run->round_sink = sink;
@@ -180,6 +191,8 @@ static enum sx_status end_sink(struct sx_run *run, struct sx_sink *sink) {
     account(worker, &sink->base);
     if (status == SX_OK && !stopped(run) && sink->seal)
         status = name_operator(worker, &sink->base, sink->seal(sink, worker));
+    if (status == SX_OK && !stopped(run) && sink->seal)
+        status = name_operator(worker, &sink->base, synchronise(worker));
     account(worker, NULL);
     if (status != SX_OK)
         fail(worker, status);

@@ -121,6 +121,10 @@ struct sx_backend_ops {
                                                   struct sx_error *error);
     void (*stream_destroy)(struct sx_stream *stream);
 
+    /* Waits until the work issued to the stream is done: other streams may then read what it made. Gives the
+     * errors that were found since the last wait. The executor calls it where work passes from one worker to
+     * others: at the end of a worker's pipeline, and of each part of a sink's end. */
+    SX_MUST_CHECK enum sx_status (*synchronise)(struct sx_stream *stream);
     /* Reads the row count of a batch to the host: the one explicit synchronisation. */
     SX_MUST_CHECK enum sx_status (*batch_rows)(struct sx_stream *stream, struct sx_batch *batch);
     /* A copy in host memory with FLAT columns. On a host backend columns that are FLAT already are shared. */

@@ -19,6 +19,11 @@ void sx_cpu_stream_destroy(struct sx_stream *stream) {
     free(stream);
 }
 
+enum sx_status sx_cpu_synchronise(struct sx_stream *stream) {
+    (void)stream;
+    return SX_OK;
+}
+
 enum sx_status sx_cpu_batch_rows(struct sx_stream *stream, struct sx_batch *batch) {
     (void)stream;
     batch->rows = batch->rows_bound;

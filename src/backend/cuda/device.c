@@ -11,6 +11,7 @@ enum { CHUNK_ROWS = 4 << 20 };
 static const struct sx_backend_ops operations = {
     .stream_create = sx_cuda_stream_create,
     .stream_destroy = sx_cuda_stream_destroy,
+    .synchronise = sx_cuda_synchronise,
     .batch_rows = sx_cuda_batch_rows,
     .batch_to_host = sx_cuda_batch_to_host,
     .batch_from_host = sx_cuda_batch_from_host,

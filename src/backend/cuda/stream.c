@@ -108,14 +108,13 @@ enum sx_status sx_cuda_stream_create(const struct sx_backend *backend, struct sx
 
 enum sx_status cuda_enter(struct sx_stream *base, struct cuda_stream **out_stream) {
     static _Thread_local int device_of_thread = -1;
-    struct cuda_stream *stream = cuda_stream_of(base);
+    struct cuda_stream *stream = *out_stream = cuda_stream_of(base);
     if (base->cancel && atomic_load_explicit(base->cancel, memory_order_relaxed))
         return sx_error_set(&base->error, SX_CANCELLED, "cancelled");
     if (device_of_thread != stream->device->ordinal) {
         SX_TRY(cuda_check(stream, cudaSetDevice(stream->device->ordinal), "choosing the device"));
         device_of_thread = stream->device->ordinal;
     }
-    *out_stream = stream;
     return SX_OK;
 }
 
@@ -144,6 +143,12 @@ enum sx_status cuda_sync(struct cuda_stream *stream) {
     atomic_store(&stream->clock->quiet_epoch, epoch);
     atomic_store(&stream->clock->busy, false);
     return fault(stream);
+}
+
+enum sx_status sx_cuda_synchronise(struct sx_stream *base) {
+    struct cuda_stream *stream;
+    SX_TRY(cuda_enter(base, &stream));
+    return cuda_sync(stream);
 }
 
 enum sx_status cuda_counter_reset(struct cuda_stream *stream, int i, int64_t **out_device) {

@@ -1,0 +1,81 @@
+#include "api/device.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/cpu/cpu.h"
+#include "backend/cuda/load.h"
+
+/* The folder of the library, or of the program, that holds this code. */
+static bool own_folder(char folder[PATH_MAX]) {
+    Dl_info info;
+    if (!dladdr((const void *)&sx_cpu_backend, &info) || !info.dli_fname || !realpath(info.dli_fname, folder))
+        return false;
+    char *slash = strrchr(folder, '/');
+    if (slash)
+        *slash = 0;
+    return slash != NULL;
+}
+
+static void *load_library(char *problem, size_t problem_bytes) {
+    const char *named = getenv("STACHIO_CUDA_LIBRARY");
+    char folder[PATH_MAX], path[PATH_MAX + 32];
+    if (named && *named)
+        snprintf(path, sizeof path, "%s", named);
+    else if (own_folder(folder))
+        snprintf(path, sizeof path, "%s/libstachio_cuda.so", folder);
+    else
+        snprintf(path, sizeof path, "libstachio_cuda.so");
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+        snprintf(problem, problem_bytes, "%s", dlerror());
+    return library;
+}
+
+static enum sx_status open_cuda(size_t limit_bytes, struct sx_device *device, struct sx_error *error) {
+    char problem[512];
+    void *library = load_library(problem, sizeof problem);
+    if (!library)
+        return sx_error_set(error, SX_UNSUPPORTED, "no CUDA backend: %s", problem);
+    sx_cuda_open_function open = (sx_cuda_open_function)(uintptr_t)dlsym(library, "sx_cuda_open");
+    enum sx_status status =
+        open ? open(limit_bytes, &device->backend, &device->name, error)
+             : sx_error_set(error, SX_UNSUPPORTED, "no CUDA backend: the library lacks sx_cuda_open");
+    if (status == SX_OK)
+        status = sx_backend_check(device->backend, error);
+    if (status != SX_OK) {
+        dlclose(library);
+        *device = (struct sx_device){0};
+        return status;
+    }
+    device->library = library;
+    return SX_OK;
+}
+
+enum sx_status sx_device_open(enum stachio_device wanted, size_t limit_bytes, struct sx_device *out_device,
+                              const struct sx_backend **out_backend, struct sx_error *error) {
+    struct sx_error problem = {0};
+    *out_device = (struct sx_device){0};
+    *out_backend = &sx_cpu_backend;
+    if (wanted != STACHIO_DEVICE_CUDA) /* AUTO: until the GPU's backend runs everything */
+        return SX_OK;
+    enum sx_status status = open_cuda(limit_bytes, out_device, &problem);
+    if (status != SX_OK)
+        return sx_error_set(error, status == SX_UNSUPPORTED ? SX_USAGE : status, "device cuda: %s",
+                            problem.text);
+    *out_backend = out_device->backend;
+    return SX_OK;
+}
+
+void sx_device_close(struct sx_device *device) {
+    if (!device->library)
+        return;
+    sx_cuda_close_function close = (sx_cuda_close_function)(uintptr_t)dlsym(device->library, "sx_cuda_close");
+    if (close)
+        close(device->backend);
+    dlclose(device->library);
+    *device = (struct sx_device){0};
+}
