@@ -15,10 +15,21 @@ enum stachio_status set_error(struct stachio_error *error, enum stachio_status s
     return status;
 }
 
+/* Control characters would reach the terminal. */
+static void print_line(const char *prefix, const char *text) {
+    fputs(prefix, stderr);
+    for (; *text; text++) {
+        const bool is_control =
+            ((unsigned char)*text < 0x20 && *text != '\n' && *text != '\t') || *text == 0x7f;
+        fputc(is_control ? '?' : *text, stderr);
+    }
+    fputc('\n', stderr);
+}
+
 int report_error(const struct stachio_error *error) {
     if (!error->text[0])
         return EXIT_CLOSED_PIPE;
-    fprintf(stderr, "stachio: error: %s\n", error->text);
+    print_line("stachio: error: ", error->text);
     return stachio_status_exit(error->status);
 }
 
@@ -40,7 +51,7 @@ void report_note(const char *format, ...) {
     va_end(arguments);
     for (char *at = text; (at = strchr(at, '\n'));)
         *at = ' ';
-    fprintf(stderr, "stachio: %s\n", text);
+    print_line("stachio: ", text);
 }
 
 const char *size_text(double bytes, char buffer[SIZE_TEXT_BYTES]) {

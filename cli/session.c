@@ -82,7 +82,18 @@ static enum stachio_status act(struct session *session, enum action action, cons
     return STACHIO_OK;
 }
 
+/* Past the text from `at` to `end`. */
+static void advance(struct place *place, const char *at, const char *end) {
+    for (; at < end; at++) {
+        if (*at == '\n')
+            *place = (struct place){place->line + 1, 1};
+        else
+            place->column += ((unsigned char)*at & 0xc0) != 0x80;
+    }
+}
+
 enum stachio_status session_run(struct session *session, const char *sql, struct stachio_error *error) {
+    struct place place = session->place.line ? session->place : (struct place){1, 1};
     double started = seconds_now();
     enum action action = session->explain   ? ACTION_EXPLAIN
                          : session->analyze ? ACTION_ANALYZE
@@ -91,12 +102,14 @@ enum stachio_status session_run(struct session *session, const char *sql, struct
     if (rest && *rest != '(') {
         const char *behind = statement_after(rest, "ANALYZE");
         action = behind ? ACTION_ANALYZE : ACTION_EXPLAIN;
+        advance(&place, sql, behind ? behind : rest);
         sql = behind ? behind : rest;
     }
     struct stachio_query *query;
     enum stachio_status status = stachio_query_create(session->db, sql, &query, error);
     if (status)
         return status;
+    stachio_query_set_origin(query, place.line, place.column);
     interrupt_set_query(query);
     status = interrupt_seen() ? set_error(error, STACHIO_CANCELLED, "cancelled")
                               : act(session, action, sql, query, error);
@@ -110,11 +123,21 @@ enum stachio_status session_run(struct session *session, const char *sql, struct
     return status;
 }
 
-static enum stachio_status run_statements(struct session *session, char *const *statements, int n,
-                                          struct stachio_error *error) {
+/* The statements are parts of the script, in order. */
+static enum stachio_status run_statements(struct session *session, const char *script,
+                                          char *const *statements, int n, struct stachio_error *error) {
     enum stachio_status status = STACHIO_OK;
-    for (int i = 0; !status && i < n; i++)
+    const char *at = script;
+    session->place = (struct place){1, 1};
+    for (int i = 0; !status && i < n; i++) {
+        const char *begin = strstr(at, statements[i]);
+        if (begin) {
+            advance(&session->place, at, begin);
+            at = begin;
+        }
         status = session_run(session, statements[i], error);
+    }
+    session->place = (struct place){1, 1};
     return status;
 }
 
@@ -128,7 +151,7 @@ enum stachio_status session_run_script(struct session *session, const char *scri
     char **statements = statements_copy(borrowed, n);
     if (!statements)
         return set_error(error, STACHIO_OUT_OF_MEMORY, "no memory for the script");
-    status = run_statements(session, statements, n, error);
+    status = run_statements(session, script, statements, n, error);
     statements_free(statements, n);
     return status;
 }

@@ -4,6 +4,11 @@
 
 #include "options.h"
 
+/* Where the next statement begins in its script, from 1. */
+struct place {
+    int line, column;
+};
+
 struct session {
     struct stachio_db *db;
     struct output output;
@@ -13,6 +18,7 @@ struct session {
     bool explain;
     bool analyze;
     bool timer; /* tell each statement's time */
+    struct place place;
 };
 
 /* One statement: its answer goes to the output, which is flushed. */

@@ -61,7 +61,7 @@ enum sx_status sx_frontend_describe(struct sx_frontend *frontend, struct sx_aren
     if (sql.failed)
         return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for a table's columns");
     if (duckdb_prepare(frontend->binder, sql.bytes, &statement) != DuckDBSuccess)
-        status = sx_duckdb_error(error, duckdb_prepare_error(statement), NULL);
+        status = sx_duckdb_error(error, duckdb_prepare_error(statement));
     else
         status = read_columns(statement, arena, out_columns, out_n_columns, error);
     duckdb_destroy_prepare(&statement);

@@ -48,13 +48,14 @@ static int shown_length(const char *text, size_t most) {
 }
 
 /* "message\nline 3, column 9:\n    the line\n            ^" */
-static void show_position(struct sx_error *error, enum sx_status status, const char *message, const char *sql,
-                          size_t position) {
+static void show_position(const struct sx_frontend *frontend, struct sx_error *error, enum sx_status status,
+                          const char *message, const char *sql, size_t position) {
     size_t start = 0;
-    int line = 1, column = 1;
+    int line = frontend->first_line, column = frontend->first_column;
     for (size_t i = 0; i < position; i++)
         if (sql[i] == '\n') {
             line++;
+            column = 1;
             start = i + 1;
         }
     for (size_t i = start; i < position; i++)
@@ -93,32 +94,43 @@ static const char *clearer(const char *message, char buffer[SX_ERROR_TEXT_BYTES]
     return buffer;
 }
 
-enum sx_status sx_duckdb_failure(struct sx_error *error, const char *type, const char *message,
-                                 const char *sql, const char *position) {
+enum sx_status sx_duckdb_failure(struct sx_error *error, const char *type, const char *message) {
     const enum sx_status status = sx_duckdb_status(type, message);
-    const size_t at = (size_t)strtoull(position, NULL, 10);
     char buffer[SX_ERROR_TEXT_BYTES];
     if (status == SX_OUT_OF_MEMORY)
         show_out_of_memory(error, message);
-    else if (sql && *position && status == SX_QUERY && at <= strlen(sql))
-        show_position(error, status, clearer(message, buffer), sql, at);
     else
-        (void)sx_error_set(error, status, "%s", message);
+        (void)sx_error_set(error, status, "%s", clearer(message, buffer));
     return status;
 }
 
-enum sx_status sx_duckdb_error(struct sx_error *error, const char *message, const char *sql) {
+/* `frontend` and `sql`: NULL, or what the position counts in. */
+static enum sx_status read_error(const struct sx_frontend *frontend, struct sx_error *error,
+                                 const char *message, const char *sql) {
     if (!message || !*message)
         return sx_error_set(error, SX_INTERNAL, "DuckDB failed without a message");
     const char *brace = strchr(message, '{');
     struct json_object *json = brace ? json_tokener_parse(brace) : NULL;
     const char *text = sx_json_text(json, "exception_message");
-    enum sx_status status;
+    const char *position = sx_json_text(json, "position");
+    const size_t at = (size_t)strtoull(position, NULL, 10);
+    char buffer[SX_ERROR_TEXT_BYTES];
+    enum sx_status status = SX_QUERY;
     if (*text)
-        status = sx_duckdb_failure(error, sx_json_text(json, "exception_type"), text, sql,
-                                   sx_json_text(json, "position"));
+        status = sx_duckdb_failure(error, sx_json_text(json, "exception_type"), text);
     else
-        status = sx_error_set(error, SX_QUERY, "%s", message);
+        (void)sx_error_set(error, status, "%s", message);
+    if (*text && sql && *position && status == SX_QUERY && at <= strlen(sql))
+        show_position(frontend, error, status, clearer(text, buffer), sql, at);
     json_object_put(json);
     return status;
+}
+
+enum sx_status sx_duckdb_error(struct sx_error *error, const char *message) {
+    return read_error(NULL, error, message, NULL);
+}
+
+enum sx_status sx_duckdb_query_error(const struct sx_frontend *frontend, struct sx_error *error,
+                                     const char *message, const char *sql) {
+    return read_error(frontend, error, message, sql);
 }

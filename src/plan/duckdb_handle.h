@@ -24,16 +24,18 @@ struct sx_frontend {
     struct sx_frontend_table *tables;
     int n_tables;
     int table_capacity;
-    int broken_table;   /* that a view could not be made of at last; -1: none */
-    const char **names; /* for sx_frontend_tables */
+    int first_line, first_column; /* of the statement in work, in its script */
+    int broken_table;             /* that a view could not be made of at last; -1: none */
+    const char **names;           /* for sx_frontend_tables */
 };
 
-/* Sets `error` from DuckDB's message, which is JSON (errors_as_json); `sql` may be NULL or what the position
- * in it counts from. */
-enum sx_status sx_duckdb_error(struct sx_error *error, const char *message, const char *sql);
-/* The same of a message's parts. `position`: a number, or "" for none. */
-enum sx_status sx_duckdb_failure(struct sx_error *error, const char *type, const char *message,
-                                 const char *sql, const char *position);
+/* Sets `error` from DuckDB's message, which is JSON (errors_as_json). */
+enum sx_status sx_duckdb_error(struct sx_error *error, const char *message);
+/* The same with the position in `sql`, which counts from the front end's origin. */
+enum sx_status sx_duckdb_query_error(const struct sx_frontend *frontend, struct sx_error *error,
+                                     const char *message, const char *sql);
+/* The same as sx_duckdb_error of a message's parts. */
+enum sx_status sx_duckdb_failure(struct sx_error *error, const char *type, const char *message);
 /* The status of DuckDB's exception type ("Out of Memory", any case) and message. */
 enum sx_status sx_duckdb_status(const char *type, const char *message);
 

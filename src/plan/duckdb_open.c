@@ -20,7 +20,7 @@ enum sx_status sx_duckdb_execute(duckdb_connection connection, const char *sql, 
     duckdb_result result;
     enum sx_status status = SX_OK;
     if (duckdb_query(connection, sql, &result) != DuckDBSuccess)
-        status = sx_duckdb_error(error, duckdb_result_error(&result), NULL);
+        status = sx_duckdb_error(error, duckdb_result_error(&result));
     duckdb_destroy_result(&result);
     return status;
 }
@@ -90,6 +90,7 @@ enum sx_status sx_frontend_open(int threads, size_t memory_limit_bytes, struct s
     if (!frontend)
         return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for the front end");
     frontend->broken_table = -1;
+    sx_frontend_set_origin(frontend, 1, 1);
     SX_GO(make_config(threads, memory_limit_bytes, &config, error));
     SX_GO(open_database(frontend, config, error));
     *out_frontend = frontend;
@@ -121,6 +122,11 @@ void sx_frontend_close(struct sx_frontend *frontend) {
     free(frontend->tables);
     free(frontend->names);
     free(frontend);
+}
+
+void sx_frontend_set_origin(struct sx_frontend *frontend, int line, int column) {
+    frontend->first_line = line > 0 ? line : 1;
+    frontend->first_column = column > 0 ? column : 1;
 }
 
 void sx_frontend_interrupt(struct sx_frontend *frontend) {

@@ -66,7 +66,7 @@ static enum sx_status bind_statement(struct sx_frontend *frontend, duckdb_extrac
     duckdb_prepared_statement statement = NULL;
     enum sx_status status = SX_OK;
     if (duckdb_prepare_extracted_statement(frontend->binder, statements, 0, &statement) != DuckDBSuccess)
-        status = sx_duckdb_error(error, duckdb_prepare_error(statement), sql);
+        status = sx_duckdb_query_error(frontend, error, duckdb_prepare_error(statement), sql);
     if (status == SX_OK)
         status = check_statement(statement, sql, error);
     if (status == SX_OK)
@@ -85,7 +85,7 @@ static enum sx_status bind(struct sx_frontend *frontend, const char *sql, struct
     else if (n > 1)
         status = sx_statement_check_several(sql, (int)n, error);
     else if (duckdb_extract_statements_error(statements))
-        status = sx_duckdb_error(error, duckdb_extract_statements_error(statements), sql);
+        status = sx_duckdb_query_error(frontend, error, duckdb_extract_statements_error(statements), sql);
     else
         status = sx_error_set(error, SX_QUERY, "the query is empty");
     duckdb_destroy_extracted(&statements);
@@ -99,14 +99,14 @@ static enum sx_status run_serialize(struct sx_frontend *frontend, const char *sq
     if (!frontend->serialize &&
         duckdb_prepare(frontend->planner, "SELECT json_serialize_plan($1::VARCHAR, optimize := true)",
                        &frontend->serialize) != DuckDBSuccess) {
-        enum sx_status status = sx_duckdb_error(error, duckdb_prepare_error(frontend->serialize), NULL);
+        enum sx_status status = sx_duckdb_error(error, duckdb_prepare_error(frontend->serialize));
         duckdb_destroy_prepare(&frontend->serialize);
         return status;
     }
     if (duckdb_bind_varchar(frontend->serialize, 1, sql) != DuckDBSuccess)
         return sx_error_set(error, SX_INTERNAL, "the query can't be given to DuckDB");
     if (duckdb_execute_prepared(frontend->serialize, out_result) != DuckDBSuccess)
-        return sx_duckdb_error(error, duckdb_result_error(out_result), sql);
+        return sx_duckdb_query_error(frontend, error, duckdb_result_error(out_result), sql);
     return SX_OK;
 }
 
@@ -121,7 +121,7 @@ static enum sx_status reported_error(const char *json, size_t length, struct sx_
     if (strstr(message, "CSVReaderSerialize"))
         status = sx_error_set(error, SX_UNSUPPORTED, "table function read_csv");
     else if (status == SX_OUT_OF_MEMORY || status == SX_CANCELLED)
-        status = sx_duckdb_failure(error, type, message, NULL, "");
+        status = sx_duckdb_failure(error, type, message);
     else
         status =
             sx_error_set(error, SX_UNSUPPORTED, "DuckDB can't give the plan (%s: %.300s)", type, message);

@@ -40,7 +40,7 @@ static int error_code(enum sx_status status) {
 
 static int finish_call(struct stream *stream, duckdb_error_data *data) {
     if (duckdb_error_data_has_error(*data))
-        (void)sx_duckdb_error(&stream->error, duckdb_error_data_message(*data), NULL);
+        (void)sx_duckdb_error(&stream->error, duckdb_error_data_message(*data));
     duckdb_destroy_error_data(data);
     return error_code(stream->error.status);
 }
@@ -62,7 +62,7 @@ static int get_next(struct ArrowArrayStream *self, struct ArrowArray *out_array)
         const char *message = duckdb_result_error(&stream->result);
         if (!message || !*message)
             return 0;
-        return error_code(sx_duckdb_error(&stream->error, message, NULL));
+        return error_code(sx_duckdb_error(&stream->error, message));
     }
     duckdb_error_data data = duckdb_data_chunk_to_arrow(stream->options, chunk, out_array);
     duckdb_destroy_data_chunk(&chunk);
@@ -100,15 +100,15 @@ static enum sx_status execute(struct sx_frontend *frontend, duckdb_extracted_sta
     duckdb_pending_result pending = NULL;
     enum sx_status status = SX_OK;
     if (duckdb_prepare_extracted_statement(frontend->runner, statements, at, &statement) != DuckDBSuccess) {
-        status = sx_duckdb_error(error, duckdb_prepare_error(statement), sql);
+        status = sx_duckdb_query_error(frontend, error, duckdb_prepare_error(statement), sql);
         goto out;
     }
     if (duckdb_pending_prepared_streaming(statement, &pending) != DuckDBSuccess) {
-        status = sx_duckdb_error(error, duckdb_pending_error(pending), sql);
+        status = sx_duckdb_query_error(frontend, error, duckdb_pending_error(pending), sql);
         goto out;
     }
     if (duckdb_execute_pending(pending, out_result) != DuckDBSuccess)
-        status = sx_duckdb_error(error, duckdb_result_error(out_result), sql);
+        status = sx_duckdb_query_error(frontend, error, duckdb_result_error(out_result), sql);
 out:
     duckdb_destroy_pending(&pending);
     duckdb_destroy_prepare(&statement);
@@ -148,7 +148,7 @@ enum sx_status sx_frontend_run(struct sx_frontend *frontend, const char *sql,
         return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for the answer");
     const idx_t n = duckdb_extract_statements(frontend->runner, sql, &statements);
     if (n == 0 && duckdb_extract_statements_error(statements))
-        SX_GO(sx_duckdb_error(error, duckdb_extract_statements_error(statements), sql));
+        SX_GO(sx_duckdb_query_error(frontend, error, duckdb_extract_statements_error(statements), sql));
     if (n == 0)
         SX_GO(sx_error_set(error, SX_QUERY, "the query is empty"));
     if (n > 1 && sx_statement_check_several(sql, (int)n, error) == SX_QUERY)

@@ -30,6 +30,10 @@ SX_MUST_CHECK enum sx_status sx_frontend_describe(struct sx_frontend *frontend, 
                                                   const char *table, struct sx_column_info **out_columns,
                                                   int *out_n_columns, struct sx_error *error);
 
+/* Where the texts given to the calls below begin in their script, from 1 (as it is at first): positions in
+ * error texts count from there. */
+void sx_frontend_set_origin(struct sx_frontend *frontend, int line, int column);
+
 /* Parses, binds and optimises one SQL statement.
  * - SX_OK: *out_plan is filled (release it).
  * - SX_UNSUPPORTED: a correct query that stachio can't run; the text names the operator, function or type.

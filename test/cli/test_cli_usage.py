@@ -51,6 +51,49 @@ SESSIONS = {
 }
 IS_SLOW = os.environ.get("BUILD_TYPE") in ("Asan", "Tsan")
 
+# What people get wrong: SQL (bytes: of a file), the exit status, and what stderr must match besides "stachio: ".
+MISTAKES = [
+    ("SELECT * FROM nope", 1, ["nope", "line 1, column 15:"]),
+    ("SELECT nope FROM t", 1, ["nope", "line 1, column 8:"]),
+    ("SELECT t.nope, z.id FROM t", 1, ["nope", "line 1, column 8:"]),
+    ("SELECT id + '1'::VARCHAR FROM t", 1, [r"\+\(BIGINT, VARCHAR\)", "line 1, column 11:"]),
+    ("SELECT sum(id), id FROM t", 1, ["GROUP BY", "line 1, column 17:"]),
+    ("SELECT id", 1, ["FROM clause is missing", "line 1, column 8:"]),
+    ("SELECT 'abc", 1, ["unterminated quoted string", "line 1, column 8:"]),
+    ('SELECT "abc', 1, ["unterminated quoted identifier", "line 1, column 8:"]),
+    ("SELECT $$abc", 1, ["unterminated dollar-quoted", "line 1, column 8:"]),
+    ("SELECT 1 /* abc", 1, ["unterminated /* comment".replace("*", r"\*"), "line 1, column 10:"]),
+    ("SELECT count(*) FROM select", 1, ["syntax error", "select", "line 1, column 22:"]),
+    ("SELECT 1;\n-- two\nSELECT 2; EXPLAIN\n SELECT nope\nFROM t", 1, ["nope", r"line 4, column 9:\n {4}SELECT nope\n {11}\^"]),
+    ("SELECT 'é'; SELECT 'ö', nope FROM t", 1, ["nope", "line 1, column 25:"]),
+    ("SELECT " + "(" * 10000 + "1" + ")" * 10000, 1, ["nested too deeply", "line 1, column 10004"]),
+    ("SELECT " + "+".join(["1"] * 5000), 1, ["depth"]),
+    ("SELECT \x1b[31mx", 1, [r"near \"\?\"", "line 1, column 8"]),
+    (b"SELECT 1\0; SELECT 2", 1, [r"script\.sql: a zero byte at line 1, column 9"]),
+    (b"SELECT 1;\n\xff\xfe\x01\x00", 1, [r"script\.sql: a zero byte at line 2, column 4"]),
+    (b"\x93\xfa\x01 = \xff", 1, ["syntax error"]),
+    ("SELECT * FROM '{scratch}/missing.parquet'", 3, [r"missing\.parquet"]),
+]
+NO_MISTAKES = ["", "   ", ";", " ;; ;", "-- only a comment", b"", b"SELECT length('" + b"x" * 10_000_000 + b"')"]
+# The same for options.
+WRONG_OPTIONS = [
+    (["-t", "x={scratch}/nowhere/*.parquet"], 3, [r"nowhere/\*\.parquet: no such file"]),
+    (["-t", "x={scratch}/[.parquet"], 3, [r"\[\.parquet: no such file"]),
+    (["-t", "x={scratch}/hollow"], 3, [r"hollow: no file .* \.parquet"]),
+    (["-d", "{scratch}/hollow"], 3, ["hollow: no Parquet files"]),
+    (["-d", "{scratch}/some.csv"], 3, ["some.csv: Not a directory"]),
+    (["-t", "x={scratch}/some.csv"], 3, [r"some\.csv: not a Parquet file"]),
+    (["-t", "x={scratch}/some.csv", "-t", "X={scratch}/other.parquet"], 2, ["-t: 'X=.*' and 'x=.*' are one name"]),
+    (["-t", "x"], 2, ["-t: 'x' is not NAME=GLOB"]),
+    (["-t", "=x"], 2, ["-t: '=x'"]),
+    (["--threads", "0"], 2, ["--threads: '0' is not a number from 1"]),
+    (["--memory-limit", "abc"], 2, ["--memory-limit: 'abc' is not a size"]),
+    (["--memory-limit", "101%"], 2, ["--memory-limit: '101%' is more"]),
+    (["--format", "xml"], 2, ["--format: 'xml' is none of table, csv"]),
+    (["--nope"], 2, ["unknown option --nope"]),
+    (["-f", "{scratch}/nope.sql"], 3, [r"nope\.sql: No such file"]),
+]
+
 
 def make_tables(directory):
     os.makedirs(os.path.join(directory, "parts"))
@@ -147,6 +190,43 @@ def check_statements(tables, scratch):
     require(run.status == 1 and "TEMP" in run.error, str(run))
 
 
+def run_text(tables, scratch, sql):
+    """SQL that is bytes, or too long for an argument, comes from a file."""
+    if isinstance(sql, str) and len(sql) < 1000:
+        return query_stachio(tables, sql.replace("{scratch}", scratch))
+    path = os.path.join(scratch, "script.sql")
+    pathlib.Path(path).write_bytes(sql if isinstance(sql, bytes) else sql.encode())
+    return run_stachio([*tables.options(), "--format", "csv", "-f", path])
+
+
+def check_mistakes(tables, scratch):
+    for sql, status, mentions in MISTAKES:
+        run = run_text(tables, scratch, sql)
+        text = f"{run}\nof {sql[:100]!r}"
+        require(run.status == status and run.error.startswith("stachio: error: "), text)
+        require(len(run.error) < 2100 and "\x1b" not in run.error, text)
+        for mention in mentions:
+            require(re.search(mention, run.error), f"{text}\nshould match {mention!r}")
+    for sql in NO_MISTAKES:
+        run = run_text(tables, scratch, sql).succeeded()
+        require(not run.error, str(run))
+
+
+def check_options(tables, scratch):
+    os.makedirs(os.path.join(scratch, "hollow"))
+    pathlib.Path(scratch, "some.csv").write_text("a,b\n1,2\n" * 100)
+    for options, status, mentions in WRONG_OPTIONS:
+        sql = [] if "-f" in options else ["-c", "SELECT * FROM x"]
+        run = run_stachio([*(option.replace("{scratch}", scratch) for option in options), *sql])
+        require(run.status == status and not run.out and run.error.startswith("stachio: "), f"{run}\nstatus {status}")
+        for mention in mentions:
+            require(re.search(mention, run.error), f"{run}\nshould match {mention!r}")
+    few = ["-t", "t=" + os.path.join(tables.directory, "parts", "1.parquet")]
+    for options in ([*few, *tables.options()], [*tables.options(), *few]):
+        run = run_stachio([*options, "--format", "csv", "-c", "FROM t"])
+        require(answer_lines(run) == ["part", "1"], f"{run}\n-t takes the place of a directory's table")
+
+
 def check_version():
     run = run_stachio(["--version"]).succeeded()
     require(re.fullmatch(r"stachio \d+\.\d+\.\d+\n", run.out.decode()), repr(run.out))
@@ -208,7 +288,8 @@ def main():
         for name, check in (
                 ("sources", lambda: check_sources(tables, scratch)), ("tables", lambda: check_tables(tables)),
                 ("output", lambda: check_output(tables, scratch)), ("failures", lambda: check_failures(tables, scratch)),
-                ("statements", lambda: check_statements(tables, scratch)), ("version", check_version), ("plans", lambda: check_plans(tables)),
+                ("statements", lambda: check_statements(tables, scratch)), ("version", check_version),
+                ("mistakes", lambda: check_mistakes(tables, scratch)), ("options", lambda: check_options(tables, scratch)), ("plans", lambda: check_plans(tables)),
                 ("progress", lambda: check_progress(tables)), ("closed pipe", lambda: check_closed_pipe(tables)),
                 ("interrupt", lambda: check_interrupt(tables, product, "--fallback", "forbid")),
                 ("interrupt DuckDB", lambda: check_interrupt(tables, product.replace("sum", "stddev_pop")))):
