@@ -29,7 +29,9 @@ uint64_t conformance_random(struct conformance *c); /* uniform 64 bits */
 /* Shapes every family tries: 0, 1, 2, 7, 64, 1000, 8191, 8192, 20011 rows; fewer under the thread sanitizer.
  */
 extern const int64_t conformance_rows[];
-extern const int conformance_n_rows;
+extern int conformance_n_rows;
+/* Drops the shapes with more rows: for slow checkers. CONFORMANCE_MAX_ROWS in the environment does it. */
+void conformance_limit_rows(int64_t most);
 
 enum conformance_fill { FILL_RANDOM, FILL_FEW_VALUES, FILL_EXTREMES, FILL_SORTED };
 

@@ -14,7 +14,12 @@ const int64_t conformance_rows[] = {0, 1, 7, 200, 1000};
 #else
 const int64_t conformance_rows[] = {0, 1, 2, 7, 64, 1000, 8191, 8192, 20011};
 #endif
-const int conformance_n_rows = sizeof conformance_rows / sizeof conformance_rows[0];
+int conformance_n_rows = sizeof conformance_rows / sizeof conformance_rows[0];
+
+void conformance_limit_rows(int64_t most) {
+    while (conformance_n_rows > 1 && conformance_rows[conformance_n_rows - 1] > most)
+        conformance_n_rows--;
+}
 
 bool conformance_check(struct conformance *c, bool condition, const char *file, int line, const char *format,
                        ...) {

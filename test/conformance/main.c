@@ -1,6 +1,7 @@
 /* conformance [--load LIBRARY] [FAMILY]...: runs the families (all by default) on the CPU backend, or on the
  * one that LIBRARY holds. Exit status 1 when a check failed, 77 when LIBRARY finds no device. */
 #include <dlfcn.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "backend/cpu/cpu.h"
@@ -90,6 +91,9 @@ static int run_loaded(const char *path, int n_wanted, char **wanted) {
 }
 
 int main(int argc, char **argv) {
+    const char *most = getenv("CONFORMANCE_MAX_ROWS");
+    if (most)
+        conformance_limit_rows(atoll(most));
     if (argc > 2 && strcmp(argv[1], "--load") == 0)
         return run_loaded(argv[2], argc - 3, argv + 3);
     return run_backend(&sx_cpu_backend, argc - 1, argv + 1) > 0;

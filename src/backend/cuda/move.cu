@@ -68,6 +68,7 @@ __global__ void string_copy(const struct sx_string *views, const uint8_t *valid,
                 heap[offsets[i] + k] = from[k];
             view.u.ref.pointer = base + offsets[i];
         }
+        __syncwarp(); /* all lanes have read the view: out_views may be the same place */
         if (lane == 0)
             out_views[i] = view;
     }
