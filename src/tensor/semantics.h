@@ -8,9 +8,11 @@
 #include "tensor/type.h"
 
 #ifdef __CUDACC__
-#define SX_BOTH __host__ __device__ static inline
+#define SX_BOTH  __host__ __device__ static inline
+#define SX_TABLE static __device__ const
 #else
-#define SX_BOTH static inline
+#define SX_BOTH  static inline
+#define SX_TABLE static const
 #endif
 
 #define SX_HASH_NULL UINT64_C(0x9e3779b97f4a7c15)
@@ -50,6 +52,26 @@ SX_BOTH uint64_t sx_hash_f64(double x) {
     return sx_hash_u64(sx_f64_bits(x));
 }
 
+/* < 0, 0, > 0 by unsigned bytes. */
+SX_BOTH int sx_bytes_compare(const char *a, const char *b, uint32_t length_bytes) {
+#ifdef __CUDA_ARCH__
+    for (uint32_t i = 0; i < length_bytes; i++)
+        if (a[i] != b[i])
+            return (int)(uint8_t)a[i] - (int)(uint8_t)b[i];
+    return 0;
+#else
+    return memcmp(a, b, length_bytes);
+#endif
+}
+
+SX_BOTH uint32_t sx_swap_bytes(uint32_t x) {
+#ifdef __CUDA_ARCH__
+    return __byte_perm(x, 0, 0x0123);
+#else
+    return __builtin_bswap32(x);
+#endif
+}
+
 SX_BOTH uint64_t sx_load_u64(const char *bytes) {
     uint64_t word;
     memcpy(&word, bytes, sizeof word);
@@ -87,7 +109,7 @@ SX_BOTH bool sx_string_equal(const struct sx_string *a, const struct sx_string *
         return true;
     if (a->length_bytes <= SX_STRING_INLINE_BYTES)
         return false;
-    return memcmp(a->u.ref.pointer, b->u.ref.pointer, a->length_bytes) == 0;
+    return sx_bytes_compare(a->u.ref.pointer, b->u.ref.pointer, a->length_bytes) == 0;
 }
 
 /* < 0, 0, > 0 by unsigned bytes, shorter first. */
@@ -96,7 +118,7 @@ SX_BOTH int sx_string_compare(const struct sx_string *a, const struct sx_string 
     memcpy(&head_a, a->u.ref.prefix, 4);
     memcpy(&head_b, b->u.ref.prefix, 4);
     if (head_a != head_b) {
-        uint32_t swapped_a = __builtin_bswap32(head_a), swapped_b = __builtin_bswap32(head_b);
+        uint32_t swapped_a = sx_swap_bytes(head_a), swapped_b = sx_swap_bytes(head_b);
         /* unused inline bytes are zero, so a shorter string that is a prefix sorts first unless bytes are
          * zero too */
         if (swapped_a != swapped_b)
@@ -105,7 +127,7 @@ SX_BOTH int sx_string_compare(const struct sx_string *a, const struct sx_string 
     uint32_t shorter = a->length_bytes < b->length_bytes ? a->length_bytes : b->length_bytes;
     const char *bytes_a = a->length_bytes <= SX_STRING_INLINE_BYTES ? a->u.inlined : a->u.ref.pointer;
     const char *bytes_b = b->length_bytes <= SX_STRING_INLINE_BYTES ? b->u.inlined : b->u.ref.pointer;
-    int order = shorter ? memcmp(bytes_a, bytes_b, shorter) : 0;
+    int order = shorter ? sx_bytes_compare(bytes_a, bytes_b, shorter) : 0;
     if (order)
         return order;
     return a->length_bytes < b->length_bytes ? -1 : a->length_bytes > b->length_bytes;
