@@ -9,7 +9,7 @@ sources() { git ls-files -co --exclude-standard --deduplicate -- "$@" | while re
 
 check_format() {
     local files
-    mapfile -t files < <(sources '*.c' '*.h')
+    mapfile -t files < <(sources '*.c' '*.h' '*.cu' '*.cpp')
     [ ${#files[@]} -gt 0 ] || return 0
     clang-format-16 --dry-run -Werror "${files[@]}" || return 1
     # A relative include would step around the layers.

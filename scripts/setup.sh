@@ -1,9 +1,10 @@
 #!/bin/bash
-# Installs what is missing to build, demonstrate, test or check stachio. Usage: setup.sh [build|demo|test|lint]...
+# Installs what is missing to build, demonstrate, test or check stachio. Usage: setup.sh [build|demo|test|lint|cuda]...
 #   build  compiler, libraries (Debian packages) and libduckdb (into .deps/duckdb)
 #   demo   build, and the TPC-H generator (into .deps/venv)
 #   test   demo, and the Python packages that the tests compare with (into .deps/venv)
 #   lint   build, and clang's formatter, linter and fuzzer
+#   cuda   build, and nvcc where the machine has none (into .deps/cuda; build does it too where there is an NVIDIA GPU)
 # Runs again at no cost: what is there already is left alone, and nothing is printed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -16,7 +17,7 @@ die() {
     exit 1
 }
 
-want_build=0 want_demo=0 want_test=0 want_lint=0
+want_build=0 want_demo=0 want_test=0 want_lint=0 want_cuda=0
 [ $# -gt 0 ] || set -- build
 for stage in "$@"; do
     case $stage in
@@ -24,7 +25,8 @@ for stage in "$@"; do
     demo) want_build=1 want_demo=1 ;;
     test) want_build=1 want_demo=1 want_test=1 ;;
     lint) want_build=1 want_lint=1 ;;
-    *) die "unknown stage '$stage'; usage: setup.sh [build|demo|test|lint]..." ;;
+    cuda) want_build=1 want_cuda=1 ;;
+    *) die "unknown stage '$stage'; usage: setup.sh [build|demo|test|lint|cuda]..." ;;
     esac
 done
 
@@ -53,12 +55,21 @@ have_venv() {
 need_venv=0
 if [ $want_demo = 1 ] && ! have_venv; then need_venv=1; fi
 
+# nvcc of the machine comes first; a GPU without one gets ours.
+[ ! -e /dev/nvidia0 ] || want_cuda=1
+cuda_stamp=$(stamp_of scripts/requirements-cuda.txt)
+have_nvcc() {
+    command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ] || [ "$(cat .deps/cuda/.stamp 2>/dev/null)" = "$cuda_stamp" ]
+}
+need_cuda=0
+if [ $want_cuda = 1 ] && ! have_nvcc; then need_cuda=1; fi
+
 # ---------------------------------------------------------------------------------------------------------
 # Packages of the system
 
 wanted=$DEBIAN_BUILD
 [ $want_lint = 0 ] || wanted+=" $DEBIAN_LINT"
-[ $need_venv = 0 ] || wanted+=" $DEBIAN_PYTHON"
+[ $((need_venv + need_cuda)) = 0 ] || wanted+=" $DEBIAN_PYTHON"
 if ! have_duckdb && ! command -v npm >/dev/null; then wanted+=" $DEBIAN_NPM"; fi
 
 is_debian_12() {
@@ -88,7 +99,7 @@ find_missing_debian() {
 find_missing_elsewhere() {
     local item
     missing=()
-    for item in cmake ninja gcc pkg-config; do
+    for item in cmake ninja gcc g++ pkg-config; do
         command -v $item >/dev/null || missing+=("$item")
     done
     if ! have_duckdb && ! command -v npm >/dev/null; then missing+=(npm); fi
@@ -96,7 +107,7 @@ find_missing_elsewhere() {
         pkg-config --exists $item 2>/dev/null || missing+=("$item (with headers)")
     done
     [ -e /usr/include/snappy-c.h ] || [ -e /usr/local/include/snappy-c.h ] || missing+=("snappy (with headers)")
-    if [ $need_venv = 1 ]; then
+    if [ $((need_venv + need_cuda)) -gt 0 ]; then
         python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=("python3 with venv")
     fi
     if [ $want_lint = 1 ]; then
@@ -186,4 +197,23 @@ if [ $need_venv = 1 ]; then
         --only-binary=:all: --require-hashes -r $requirements </dev/null >&2 ||
         die "pip could not install the packages of $requirements"
     printf '%s\n' "$stamp" >.deps/venv/.stamp
+fi
+
+# ---------------------------------------------------------------------------------------------------------
+# nvcc
+
+if [ $need_cuda = 1 ]; then
+    python=/usr/bin/python3
+    [ -x $python ] || python=python3
+    say "installing the packages of scripts/requirements-cuda.txt into .deps/cuda"
+    rm -rf .deps/cuda .deps/cuda-packages
+    $python -m venv --clear .deps/cuda-packages || die "python3 could not create .deps/cuda-packages"
+    .deps/cuda-packages/bin/python -m pip install --quiet --disable-pip-version-check --no-input --no-cache-dir \
+        --only-binary=:all: --require-hashes --no-deps -r scripts/requirements-cuda.txt </dev/null >&2 ||
+        die "pip could not install the packages of scripts/requirements-cuda.txt"
+    toolkit=$(echo "$PWD"/.deps/cuda-packages/lib/python3*/site-packages/nvidia/cu13)
+    [ -x "$toolkit/bin/nvcc" ] || die "the CUDA packages hold no nvcc"
+    ln -sfn lib "$toolkit/lib64" # where nvcc looks
+    ln -sfn "$toolkit" .deps/cuda
+    printf '%s\n' "$cuda_stamp" >.deps/cuda/.stamp
 fi
