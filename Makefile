@@ -1,6 +1,7 @@
 # Thin: each target sets up what it needs and hands over to CMake, CTest or a script.
 PREFIX ?= /usr/local
 SF     ?= 1
+DEVICE ?= auto
 JOBS   ?= $(shell nproc)
 
 STACHIO := build/release/stachio
@@ -24,7 +25,7 @@ release: | setup-build
 demo: setup-demo release
 	@test -d $(TPCH) || { rm -rf $(TPCH).part && mkdir -p data && \
 		$(STACHIO) tpch generate --sf $(SF) -o $(TPCH).part && mv $(TPCH).part $(TPCH); }
-	@$(STACHIO) tpch run -d $(TPCH) --compare duckdb
+	@$(STACHIO) tpch run -d $(TPCH) --device $(DEVICE) --compare duckdb
 
 test: setup-test release
 	@ctest --preset release --output-on-failure -j $(JOBS) $(CTEST_ARGS)

@@ -230,7 +230,7 @@ struct stachio_report {
     enum stachio_engine engine; /* who answered: STACHIO_ENGINE_STACHIO or STACHIO_ENGINE_DUCKDB */
     const char
         *fallback_reason; /* why DuckDB answered under STACHIO_ENGINE_AUTO ("operator WINDOW"), else NULL */
-    const char *device; /* "cpu", or the GPU's name */
+    const char *device;   /* "cpu", or the GPU's name */
     int threads;
     double plan_seconds;
     double execute_seconds;
