@@ -22,8 +22,7 @@ static enum sx_status select_rows(const struct repeat *repeat, struct sx_evaluat
     enum sx_status status = SX_OK;
     SX_GO(sx_batch_create(2, rows->rows, &input, sx_worker_error(worker)));
     sx_tensor_share(&rows->columns[repeat->n_columns], &input.columns[0]);
-    SX_GO(sx_tensor_create_constant(worker->stream->pool, &scalar, rows->rows, &input.columns[1],
-                                    sx_worker_error(worker)));
+    SX_GO(sx_ops(worker)->constant(worker->stream, &scalar, rows->rows, &input.columns[1]));
     SX_GO(sx_evaluator_select(condition, worker, &input, out_index));
 out:
     sx_batch_release(&input);
