@@ -76,4 +76,38 @@ struct sx_chunk_spec {
     int64_t n_rows;       /* of the row group */
 };
 
+/* ---- page.c: what every backend has to know of a page ---- */
+
+const char *sx_page_encoding_name(enum sx_parquet_encoding encoding);
+static inline bool sx_encoding_is_dictionary(enum sx_parquet_encoding encoding) {
+    return encoding == SX_ENCODING_PLAIN_DICTIONARY || encoding == SX_ENCODING_RLE_DICTIONARY;
+}
+/* Bytes of a stored value of fixed length; BOOLEAN: 1 (unpacked). 0: BYTE_ARRAY. */
+size_t sx_stored_bytes(const struct sx_chunk_spec *spec);
+/* Most values that so many bytes of PLAIN may be. */
+int64_t sx_plain_most(const struct sx_chunk_spec *spec, size_t bytes);
+/* SX_INTERNAL where the page was pruned, SX_FILE where its encoding is not for the physical type. `index` is
+ * the page's number in the chunk, for the text: as below. */
+SX_MUST_CHECK enum sx_status sx_page_check(const struct sx_page *page, int index,
+                                           enum sx_parquet_physical physical, struct sx_error *error);
+/* No page is out of range, at most one is a dictionary. *out_dictionary_page: -1 where there is none;
+ * *out_rows: of all data pages. */
+SX_MUST_CHECK enum sx_status sx_pages_check(const struct sx_chunk_spec *spec, const struct sx_page *pages,
+                                            int n_pages, int *out_dictionary_page, int64_t *out_rows,
+                                            struct sx_error *error);
+
+/* Definition levels: `length` bytes behind `skip` others; then the values. */
+struct sx_page_levels {
+    size_t skip;
+    size_t length;
+    bool is_bit_packed; /* old writers': one bit each, the first in the highest; else the hybrid */
+};
+/* Of a V1 page that has levels; `plain` is the page after decompression. */
+SX_MUST_CHECK enum sx_status sx_page_levels_v1(const struct sx_page *page, int index, const uint8_t *plain,
+                                               size_t plain_bytes, struct sx_page_levels *out_levels,
+                                               struct sx_error *error);
+/* Of a V2 page, in its stored bytes. */
+SX_MUST_CHECK enum sx_status sx_page_levels_v2(const struct sx_page *page, int index,
+                                               struct sx_page_levels *out_levels, struct sx_error *error);
+
 #endif

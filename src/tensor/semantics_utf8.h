@@ -59,6 +59,38 @@ SX_BOTH uint32_t sx_utf8_encode(uint32_t point, char *out) {
     return length;
 }
 
+/* Length of the character that begins here, 0 where none does: no overlong forms, surrogates or code points
+ * above 10FFFF. left_bytes > 0. */
+SX_BOTH uint32_t sx_utf8_valid_bytes(const uint8_t *bytes, uint64_t left_bytes) {
+    const uint8_t first = bytes[0];
+    const uint32_t length = first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+    if (first > 0xf4 || length > left_bytes)
+        return 0;
+    const uint8_t low = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
+    const uint8_t high = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
+    if (length > 1 && (bytes[1] < low || bytes[1] > high))
+        return 0;
+    for (uint32_t i = 2; i < length; i++)
+        if ((bytes[i] & 0xc0) != 0x80)
+            return 0;
+    return length;
+}
+
+SX_BOTH bool sx_utf8_is_valid(const uint8_t *bytes, uint64_t length_bytes) {
+    const uint64_t high_bits = UINT64_C(0x8080808080808080);
+    for (uint64_t at = 0; at < length_bytes;) {
+        if (length_bytes - at >= 8 && !(sx_load_u64((const char *)bytes + at) & high_bits)) {
+            at += 8;
+            continue;
+        }
+        const uint32_t character = sx_utf8_valid_bytes(bytes + at, length_bytes - at);
+        if (character == 0)
+            return false;
+        at += character;
+    }
+    return true;
+}
+
 /* Bytes [*out_first, *out_end) of SUBSTRING: characters from `start` (1 is the first, -1 the last) for
  * `length`; a negative length counts backwards from `start`. */
 SX_BOTH void sx_utf8_substring(const char *bytes, uint32_t length_bytes, int64_t start, int64_t length,

@@ -208,7 +208,7 @@ static bool all_in_dictionary(const struct sx_decoder *decoder, int64_t row, int
         if (!is_data(page))
             continue;
         first += page->n_values;
-        if (first > row && page->n_values > 0 && !decode_is_dictionary(page->encoding))
+        if (first > row && page->n_values > 0 && !sx_encoding_is_dictionary(page->encoding))
             return false;
     }
     return true;

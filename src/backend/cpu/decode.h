@@ -1,12 +1,12 @@
 /* Decoding of Parquet pages: what the files decode_*.c share.
- * decode.c walks the rows of a column chunk; decode_page.c makes a page readable; decode_codec.c
- * decompresses; decode_values.c turns stored values into a column's; the others read one encoding each. */
+ * decode.c walks the rows of a column chunk; decode_page.c makes a page readable; decode_values.c turns stored values into a column's; the others read one encoding each. */
 #ifndef SX_BACKEND_CPU_DECODE_H
 #define SX_BACKEND_CPU_DECODE_H
 
 #include <string.h>
 
 #include "backend/cpu/cpu.h"
+#include "tensor/codec.h"
 
 /* Rows decoded at a time: bounds the scratch memory, and keeps it in the cache. */
 enum { DECODE_STEP_ROWS = 8192 };
@@ -128,17 +128,11 @@ struct decode_conversion {
 SX_MUST_CHECK enum sx_status decode_conversion_find(struct sx_stream *stream,
                                                     const struct sx_chunk_spec *spec,
                                                     struct decode_conversion *out_conversion);
-/* Bytes of a stored value of fixed length; BOOLEAN: 1 (unpacked). 0: BYTE_ARRAY. */
-size_t decode_stored_bytes(const struct sx_chunk_spec *spec);
-/* Big-endian two's complement of any length. False when it does not fit in `value_bytes` (8 or 16). */
-bool decode_big_endian(const uint8_t *bytes, size_t length, size_t value_bytes, void *out_value);
-
 /* `n` of `value_bytes` (1, 2, 4, 8, 16) lie dense at `values`: moves them to the rows that are valid; the
  * others become zero. */
 void decode_spread(void *values, size_t value_bytes, const uint8_t *valid, int64_t rows, int64_t n);
 
 bool decode_is_ascii(const uint8_t *bytes, size_t length);
-bool decode_is_utf8(const uint8_t *bytes, size_t length);
 
 /* ---- pages ---- */
 
@@ -160,8 +154,6 @@ struct decode_page {
     int64_t split_at;
 };
 
-struct decode_codec_state;
-
 struct sx_decoder {
     struct sx_chunk_spec spec;
     const struct sx_page *pages;
@@ -176,32 +168,18 @@ struct sx_decoder {
     int64_t page_first_row;
     struct decode_page page;
     struct sx_dict *dict;
-    struct decode_codec_state *codecs;
+    struct sx_codecs *codecs;
     struct decode_scratch levels, positions, staged, lengths, previous, reversed;
     size_t previous_bytes; /* DELTA_BYTE_ARRAY: length of the value read last, which is in `previous` */
 };
 
 /* SX_FILE: "page N: …". */
 enum sx_status decode_error(struct sx_stream *stream, int page, const char *format, ...) SX_PRINTF(3, 4);
-const char *decode_encoding_name(enum sx_parquet_encoding encoding);
-static inline bool decode_is_dictionary(enum sx_parquet_encoding encoding) {
-    return encoding == SX_ENCODING_PLAIN_DICTIONARY || encoding == SX_ENCODING_RLE_DICTIONARY;
-}
 
 /* Decompresses page number `index` and finds its parts. */
 SX_MUST_CHECK enum sx_status decode_page_open(struct sx_stream *stream, struct sx_decoder *decoder, int index,
                                               struct decode_page *out_page);
 void decode_page_close(struct decode_page *page);
-
-/* SX_FILE when no stored bytes of that number could become so many. */
-SX_MUST_CHECK enum sx_status decode_codec_check(struct sx_stream *stream, enum sx_parquet_codec codec,
-                                                size_t stored_bytes, size_t plain_bytes);
-/* Decompresses exactly `plain_bytes`, after decode_codec_check. Makes *codecs when it is first needed. Errors
- * without "page N". */
-SX_MUST_CHECK enum sx_status decode_decompress(struct sx_stream *stream, struct decode_codec_state **codecs,
-                                               enum sx_parquet_codec codec, const uint8_t *stored,
-                                               size_t stored_bytes, uint8_t *plain, size_t plain_bytes);
-void decode_codecs_destroy(struct sx_stream *stream, struct decode_codec_state *codecs);
 
 /* ---- reading ---- */
 

@@ -1,170 +1,66 @@
 #include "backend/cpu/decode.h"
-
-/* ---- one value ---- */
-
-#define LOAD_INTEGER(name, stored_type, value_type)                                        \
-    static inline bool name(const uint8_t *stored, size_t stored_bytes, value_type *out) { \
-        stored_type value;                                                                 \
-        (void)stored_bytes;                                                                \
-        memcpy(&value, stored, sizeof value);                                              \
-        *out = (value_type)value;                                                          \
-        return true;                                                                       \
-    }
-LOAD_INTEGER(load_1_to_1, uint8_t, uint8_t)
-LOAD_INTEGER(load_4_to_1, uint32_t, uint8_t)
-LOAD_INTEGER(load_4_to_2, uint32_t, uint16_t)
-LOAD_INTEGER(load_4_to_4, uint32_t, uint32_t)
-LOAD_INTEGER(load_4_to_8, int32_t, int64_t)
-LOAD_INTEGER(load_4_to_16, int32_t, sx_i128)
-LOAD_INTEGER(load_8_to_8, uint64_t, uint64_t)
-LOAD_INTEGER(load_8_to_16, int64_t, sx_i128)
-
-/* Sign-extends the low bytes; in a longer value the bytes in front have to be the sign's. */
-bool decode_big_endian(const uint8_t *bytes, size_t length, size_t value_bytes, void *out_value) {
-    uint8_t sign = length && bytes[0] & 0x80 ? 0xff : 0;
-    sx_u128 value = sign ? SX_U128_MAX : 0;
-    size_t front = length > value_bytes ? length - value_bytes : 0;
-    bool fits = true;
-    for (size_t i = 0; i < front; i++)
-        fits &= bytes[i] == sign;
-    if (front)
-        fits &= (bytes[front] & 0x80) == (sign & 0x80);
-    for (size_t i = front; i < length; i++)
-        value = value << 8 | bytes[i];
-    memcpy(out_value, &value, value_bytes); /* little-endian */
-    return fits;
-}
-
-static inline bool load_be_to_8(const uint8_t *stored, size_t stored_bytes, int64_t *out) {
-    if (stored_bytes > sizeof *out)
-        return decode_big_endian(stored, stored_bytes, sizeof *out, out);
-    uint64_t value = stored[0] & 0x80 ? UINT64_MAX : 0;
-    for (size_t i = 0; i < stored_bytes; i++)
-        value = value << 8 | stored[i];
-    *out = (int64_t)value;
-    return true;
-}
-
-static inline bool load_be_to_16(const uint8_t *stored, size_t stored_bytes, sx_i128 *out) {
-    return decode_big_endian(stored, stored_bytes, sizeof *out, out);
-}
-
-/* Wraps where the day is out of range, as DuckDB does. */
-static inline bool load_int96(const uint8_t *stored, size_t stored_bytes, int64_t *out) {
-    enum { JULIAN_DAY_OF_1970 = 2440588, NANOS_PER_MICRO = 1000 };
-    const uint64_t micros_per_day = UINT64_C(86400000000);
-    (void)stored_bytes;
-    int64_t nanos = (int64_t)decode_load_u64(stored);
-    uint64_t days = (uint64_t)decode_load_u32(stored + 8) - JULIAN_DAY_OF_1970;
-    *out = (int64_t)(days * micros_per_day + (uint64_t)(nanos / NANOS_PER_MICRO));
-    return true;
-}
-
-static inline bool load_millis(const uint8_t *stored, size_t stored_bytes, int64_t *out) {
-    int64_t millis = (int64_t)decode_load_u64(stored);
-    (void)stored_bytes;
-    *out = millis;
-    if (millis == INT64_MAX || millis == -INT64_MAX) /* the infinities */
-        return true;
-    return !__builtin_mul_overflow(millis, 1000, out);
-}
-
-static inline bool load_nanos(const uint8_t *stored, size_t stored_bytes, int64_t *out) {
-    int64_t nanos = (int64_t)decode_load_u64(stored);
-    (void)stored_bytes;
-    bool infinite = nanos == INT64_MAX || nanos == -INT64_MAX;
-    *out = infinite ? nanos : nanos / 1000;
-    return true;
-}
-
-static inline bool load_f16(const uint8_t *stored, size_t stored_bytes, float *out) {
-    (void)stored_bytes;
-    uint32_t half = stored[0] | (uint32_t)stored[1] << 8;
-    uint32_t sign = (half & 0x8000) << 16, exponent = half >> 10 & 0x1f, mantissa = half & 0x3ff;
-    uint32_t bits = sign | (exponent + 112) << 23 | mantissa << 13;
-    if (exponent == 0x1f)
-        bits = sign | 0x7f800000 | mantissa << 13;
-    memcpy(out, &bits, sizeof bits);
-    if (exponent == 0) {
-        float tiny = (float)mantissa * 0x1p-24f;
-        *out = sign ? -tiny : tiny;
-    }
-    return true;
-}
+#include "tensor/semantics_stored.h"
 
 /* ---- many ---- */
 
 #define SX_NAME(stem) stem##_1_to_1
 #define SX_VALUE      uint8_t
-#define SX_LOAD       load_1_to_1
+#define SX_LOAD       sx_stored_1_to_1
 #include "backend/cpu/decode_convert.tmpl.h"
 #define SX_NAME(stem) stem##_4_to_1
 #define SX_VALUE      uint8_t
-#define SX_LOAD       load_4_to_1
+#define SX_LOAD       sx_stored_4_to_1
 #include "backend/cpu/decode_convert.tmpl.h"
 #define SX_NAME(stem) stem##_4_to_2
 #define SX_VALUE      uint16_t
-#define SX_LOAD       load_4_to_2
+#define SX_LOAD       sx_stored_4_to_2
 #include "backend/cpu/decode_convert.tmpl.h"
 #define SX_NAME(stem) stem##_4_to_4
 #define SX_VALUE      uint32_t
-#define SX_LOAD       load_4_to_4
+#define SX_LOAD       sx_stored_4_to_4
 #include "backend/cpu/decode_convert.tmpl.h"
 #define SX_NAME(stem) stem##_4_to_8
 #define SX_VALUE      int64_t
-#define SX_LOAD       load_4_to_8
+#define SX_LOAD       sx_stored_4_to_8
 #include "backend/cpu/decode_convert.tmpl.h"
 #define SX_NAME(stem) stem##_4_to_16
 #define SX_VALUE      sx_i128
-#define SX_LOAD       load_4_to_16
+#define SX_LOAD       sx_stored_4_to_16
 #include "backend/cpu/decode_convert.tmpl.h"
 #define SX_NAME(stem) stem##_8_to_8
 #define SX_VALUE      uint64_t
-#define SX_LOAD       load_8_to_8
+#define SX_LOAD       sx_stored_8_to_8
 #include "backend/cpu/decode_convert.tmpl.h"
 #define SX_NAME(stem) stem##_8_to_16
 #define SX_VALUE      sx_i128
-#define SX_LOAD       load_8_to_16
+#define SX_LOAD       sx_stored_8_to_16
 #include "backend/cpu/decode_convert.tmpl.h"
 #define SX_NAME(stem) stem##_be_to_8
 #define SX_VALUE      int64_t
-#define SX_LOAD       load_be_to_8
+#define SX_LOAD       sx_stored_be_to_8
 #include "backend/cpu/decode_convert.tmpl.h"
 #define SX_NAME(stem) stem##_be_to_16
 #define SX_VALUE      sx_i128
-#define SX_LOAD       load_be_to_16
+#define SX_LOAD       sx_stored_be_to_16
 #include "backend/cpu/decode_convert.tmpl.h"
 #define SX_NAME(stem) stem##_int96
 #define SX_VALUE      int64_t
-#define SX_LOAD       load_int96
+#define SX_LOAD       sx_stored_int96
 #include "backend/cpu/decode_convert.tmpl.h"
 #define SX_NAME(stem) stem##_millis
 #define SX_VALUE      int64_t
-#define SX_LOAD       load_millis
+#define SX_LOAD       sx_stored_millis
 #include "backend/cpu/decode_convert.tmpl.h"
 #define SX_NAME(stem) stem##_nanos
 #define SX_VALUE      int64_t
-#define SX_LOAD       load_nanos
+#define SX_LOAD       sx_stored_nanos
 #include "backend/cpu/decode_convert.tmpl.h"
 #define SX_NAME(stem) stem##_f16
 #define SX_VALUE      float
-#define SX_LOAD       load_f16
+#define SX_LOAD       sx_stored_f16
 #include "backend/cpu/decode_convert.tmpl.h"
 
 /* ---- which one ---- */
-
-size_t decode_stored_bytes(const struct sx_chunk_spec *spec) {
-    switch (spec->physical) {
-    case SX_PARQUET_BOOLEAN: return 1;
-    case SX_PARQUET_INT32:
-    case SX_PARQUET_FLOAT: return 4;
-    case SX_PARQUET_INT64:
-    case SX_PARQUET_DOUBLE: return 8;
-    case SX_PARQUET_INT96: return 12;
-    case SX_PARQUET_FIXED_LEN_BYTE_ARRAY: return (size_t)spec->type_length;
-    default: return 0;
-    }
-}
 
 static bool is_integer(enum sx_phys phys) {
     return phys <= SX_PHYS_U128;

@@ -2,35 +2,15 @@
 
 #include "backend/cpu/decode.h"
 
-static enum sx_status check_pages(struct sx_stream *stream, struct sx_decoder *decoder) {
-    decoder->dictionary_page = -1;
-    for (int i = 0; i < decoder->n_pages; i++) {
-        const struct sx_page *page = &decoder->pages[i];
-        if (page->n_values < 0)
-            return decode_error(stream, i, "%lld values", (long long)page->n_values);
-        if (page->kind != SX_PAGE_DICTIONARY) {
-            if (__builtin_add_overflow(decoder->page_rows, page->n_values, &decoder->page_rows))
-                return decode_error(stream, i, "%lld values", (long long)page->n_values);
-            continue;
-        }
-        if (decoder->dictionary_page >= 0)
-            return decode_error(stream, i, "a second dictionary page");
-        decoder->dictionary_page = i;
-    }
-    if (decoder->page_rows > decoder->spec.n_rows)
-        return sx_error_set(&stream->error, SX_FILE, "the pages hold %lld rows, the row group %lld",
-                            (long long)decoder->page_rows, (long long)decoder->spec.n_rows);
-    return SX_OK;
-}
-
 static enum sx_status init(struct sx_stream *stream, struct sx_decoder *decoder) {
     const struct sx_chunk_spec *spec = &decoder->spec;
     if (spec->physical == SX_PARQUET_FIXED_LEN_BYTE_ARRAY && spec->type_length <= 0)
         return sx_error_set(&stream->error, SX_FILE, "values of fixed length %d", (int)spec->type_length);
     SX_TRY(decode_conversion_find(stream, spec, &decoder->conversion));
-    decoder->stored_bytes = decode_stored_bytes(spec);
+    decoder->stored_bytes = sx_stored_bytes(spec);
     decoder->value_bytes = sx_type_bytes(spec->type);
-    return check_pages(stream, decoder);
+    return sx_pages_check(spec, decoder->pages, decoder->n_pages, &decoder->dictionary_page,
+                          &decoder->page_rows, &stream->error);
 }
 
 enum sx_status sx_cpu_decoder_create(struct sx_stream *stream, const struct sx_chunk_spec *spec,
@@ -61,7 +41,7 @@ void sx_cpu_decoder_destroy(struct sx_stream *stream, struct sx_decoder *decoder
         return;
     decode_page_close(&decoder->page);
     sx_dict_release(decoder->dict);
-    decode_codecs_destroy(stream, decoder->codecs);
+    sx_codecs_destroy(decoder->codecs);
     release_scratch(stream, &decoder->levels);
     release_scratch(stream, &decoder->positions);
     release_scratch(stream, &decoder->staged);
@@ -74,19 +54,10 @@ void sx_cpu_decoder_destroy(struct sx_stream *stream, struct sx_decoder *decoder
 
 /* ---- the dictionary ---- */
 
-/* Most values that so many bytes may be. */
-static int64_t most_entries(const struct sx_decoder *decoder, size_t bytes) {
-    switch (decoder->spec.physical) {
-    case SX_PARQUET_BOOLEAN: return (int64_t)bytes * 8;
-    case SX_PARQUET_BYTE_ARRAY: return (int64_t)(bytes / 4);
-    default: return (int64_t)(bytes / decoder->stored_bytes);
-    }
-}
-
 static enum sx_status read_dictionary(struct sx_stream *stream, struct sx_decoder *decoder,
                                       struct decode_page *page) {
     int64_t n = decoder->pages[page->index].n_values;
-    int64_t most = most_entries(decoder, decode_left(&page->body));
+    int64_t most = sx_plain_most(&decoder->spec, decode_left(&page->body));
     if (n > most || n > INT32_MAX)
         return decode_error(stream, page->index, "a dictionary of %lld entries in %zu bytes", (long long)n,
                             decode_left(&page->body));
@@ -117,7 +88,7 @@ enum sx_status sx_cpu_decoder_dictionary(struct sx_stream *stream, struct sx_dec
     for (int i = 0; i < decoder->n_pages; i++) {
         const struct sx_page *page = &decoder->pages[i];
         if (page->kind != SX_PAGE_DICTIONARY && page->bytes) /* pruned pages are not read */
-            all &= decode_is_dictionary(page->encoding);
+            all &= sx_encoding_is_dictionary(page->encoding);
     }
     if (all)
         SX_TRY(decode_dictionary(stream, decoder));

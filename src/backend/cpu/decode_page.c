@@ -12,23 +12,6 @@ enum sx_status decode_error(struct sx_stream *stream, int page, const char *form
     return sx_error_set(&stream->error, SX_FILE, "page %d: %s", page, text);
 }
 
-const char *decode_encoding_name(enum sx_parquet_encoding encoding) {
-    static const char *const names[] = {
-        [SX_ENCODING_PLAIN] = "PLAIN",
-        [SX_ENCODING_PLAIN_DICTIONARY] = "PLAIN_DICTIONARY",
-        [SX_ENCODING_RLE] = "RLE",
-        [SX_ENCODING_BIT_PACKED] = "BIT_PACKED",
-        [SX_ENCODING_DELTA_BINARY_PACKED] = "DELTA_BINARY_PACKED",
-        [SX_ENCODING_DELTA_LENGTH_BYTE_ARRAY] = "DELTA_LENGTH_BYTE_ARRAY",
-        [SX_ENCODING_DELTA_BYTE_ARRAY] = "DELTA_BYTE_ARRAY",
-        [SX_ENCODING_RLE_DICTIONARY] = "RLE_DICTIONARY",
-        [SX_ENCODING_BYTE_STREAM_SPLIT] = "BYTE_STREAM_SPLIT",
-        [10] = "ALP",
-    };
-    size_t at = (size_t)encoding;
-    return at < sizeof names / sizeof names[0] && names[at] ? names[at] : "unknown";
-}
-
 enum sx_status decode_reserve(struct sx_stream *stream, struct decode_scratch *scratch, size_t size_bytes) {
     /* Never a null pointer: callers offset it, if only by zero. */
     if (size_bytes <= scratch->size_bytes && scratch->memory)
@@ -61,13 +44,14 @@ static enum sx_status decompress(struct sx_stream *stream, struct sx_decoder *de
     enum { ALIGNMENT = 16 };
     size_t offset = (0 - lead) % ALIGNMENT;
     enum sx_parquet_codec codec = decoder->spec.codec;
-    enum sx_status status = decode_codec_check(stream, codec, decode_left(&bytes), plain_bytes);
+    enum sx_status status = sx_codec_check(codec, decode_left(&bytes), plain_bytes, &stream->error);
     if (status == SX_OK)
         status = sx_buffer_create(stream->pool, offset + plain_bytes + DECODE_SLACK_BYTES, &page->buffer,
                                   &stream->error);
     if (status == SX_OK && plain_bytes > 0) /* empty pages may have no bytes at all, whatever the codec */
-        status = decode_decompress(stream, &decoder->codecs, codec, bytes.at, decode_left(&bytes),
-                                   (uint8_t *)page->buffer->data + offset, plain_bytes);
+        status =
+            sx_codec_decompress(&decoder->codecs, codec, bytes.at, decode_left(&bytes),
+                                (uint8_t *)page->buffer->data + offset, plain_bytes, &stream->error);
     if (status == SX_FILE)
         return sx_error_prefix(&stream->error, "page %d", index);
     SX_TRY(status);
@@ -80,43 +64,36 @@ static enum sx_status decompress(struct sx_stream *stream, struct sx_decoder *de
 /* ---- levels ---- */
 
 /* Old writers' levels: the first in the highest bit. */
-static enum sx_status open_bit_packed_levels(struct sx_stream *stream, struct sx_decoder *decoder, int index,
-                                             struct decode_page *page) {
-    uint64_t count = (uint64_t)decoder->pages[index].n_values;
-    if (count > decode_left(&page->body) * (uint64_t)8)
-        return decode_error(stream, index, "the definition levels are cut off");
-    size_t bytes = (size_t)((count + 7) / 8);
+static enum sx_status turn_levels(struct sx_stream *stream, struct sx_decoder *decoder,
+                                  struct decode_bytes *levels) {
+    const size_t bytes = decode_left(levels);
     SX_TRY(decode_reserve(stream, &decoder->reversed, bytes + DECODE_SLACK_BYTES));
     uint8_t *reversed = decoder->reversed.memory;
     for (size_t i = 0; i < bytes; i++) {
-        uint32_t bits = page->body.at[i], turned = 0;
+        uint32_t bits = levels->at[i], turned = 0;
         for (int b = 0; b < 8; b++)
             turned |= (bits >> b & 1) << (7 - b);
         reversed[i] = (uint8_t)turned;
     }
-    page->body.at += bytes;
-    page->levels =
-        decode_hybrid_packed((struct decode_bytes){reversed, reversed + bytes, DECODE_SLACK_BYTES}, 1, count);
+    *levels = (struct decode_bytes){reversed, reversed + bytes, DECODE_SLACK_BYTES};
     return SX_OK;
 }
 
 static enum sx_status open_v1_levels(struct sx_stream *stream, struct sx_decoder *decoder, int index,
                                      struct decode_page *page) {
-    enum sx_parquet_encoding encoding = decoder->pages[index].definition_encoding;
-    if (encoding == SX_ENCODING_BIT_PACKED)
-        return open_bit_packed_levels(stream, decoder, index, page);
-    if (encoding != SX_ENCODING_RLE)
-        return decode_error(stream, index, "definition levels in encoding %s (%d)",
-                            decode_encoding_name(encoding), (int)encoding);
+    const struct sx_page *stored = &decoder->pages[index];
     struct decode_bytes *body = &page->body;
-    size_t left = decode_left(body);
-    if (left < 4 || decode_load_u32(body->at) > left - 4)
-        return decode_error(stream, index, "the definition levels are cut off");
-    size_t size = decode_load_u32(body->at);
-    const uint8_t *levels = body->at + 4;
-    page->levels =
-        decode_hybrid_make((struct decode_bytes){levels, levels + size, left - 4 - size + body->slack}, 1);
-    body->at = levels + size;
+    struct sx_page_levels found;
+    SX_TRY(sx_page_levels_v1(stored, index, body->at, decode_left(body), &found, &stream->error));
+    struct decode_bytes levels = {body->at + found.skip, body->at + found.skip + found.length, 0};
+    levels.slack = (size_t)(body->end - levels.end) + body->slack;
+    body->at = levels.end;
+    if (found.is_bit_packed) {
+        SX_TRY(turn_levels(stream, decoder, &levels));
+        page->levels = decode_hybrid_packed(levels, 1, (uint64_t)stored->n_values);
+    } else {
+        page->levels = decode_hybrid_make(levels, 1);
+    }
     return SX_OK;
 }
 
@@ -139,39 +116,21 @@ static enum sx_status open_v2(struct sx_stream *stream, struct sx_decoder *decod
                               struct decode_page *page) {
     const struct sx_page *stored = &decoder->pages[index];
     struct decode_bytes bytes = {stored->bytes, stored->bytes + stored->stored_bytes, 0};
-    uint64_t level_bytes = (uint64_t)stored->repetition_bytes + stored->definition_bytes;
-    if (level_bytes > stored->stored_bytes || level_bytes > stored->plain_bytes)
-        return decode_error(stream, index, "%llu bytes of levels in a page of %u",
-                            (unsigned long long)level_bytes, stored->stored_bytes);
+    struct sx_page_levels found;
+    SX_TRY(sx_page_levels_v2(stored, index, &found, &stream->error));
+    const size_t level_bytes = found.skip + found.length;
     page->has_levels = decoder->spec.optional;
-    const uint8_t *levels = bytes.at + stored->repetition_bytes;
+    const uint8_t *levels = bytes.at + found.skip;
     bytes.at += level_bytes;
     page->levels = decode_hybrid_make((struct decode_bytes){levels, bytes.at, decode_left(&bytes)}, 1);
     if (is_compressed(decoder, stored))
-        return decompress(stream, decoder, index, bytes, stored->plain_bytes - (size_t)level_bytes, 0, page);
+        return decompress(stream, decoder, index, bytes, stored->plain_bytes - level_bytes, 0, page);
     page->body = bytes;
     page->buffer = sx_buffer_retain(decoder->owner);
     return SX_OK;
 }
 
 /* ---- values ---- */
-
-static bool fits(enum sx_parquet_encoding encoding, enum sx_parquet_physical physical) {
-    switch (encoding) {
-    case SX_ENCODING_PLAIN: return true;
-    case SX_ENCODING_PLAIN_DICTIONARY:
-    case SX_ENCODING_RLE_DICTIONARY: return physical != SX_PARQUET_BOOLEAN;
-    case SX_ENCODING_RLE: return physical == SX_PARQUET_BOOLEAN;
-    case SX_ENCODING_DELTA_BINARY_PACKED: return physical == SX_PARQUET_INT32 || physical == SX_PARQUET_INT64;
-    case SX_ENCODING_DELTA_LENGTH_BYTE_ARRAY: return physical == SX_PARQUET_BYTE_ARRAY;
-    case SX_ENCODING_DELTA_BYTE_ARRAY:
-        return physical == SX_PARQUET_BYTE_ARRAY || physical == SX_PARQUET_FIXED_LEN_BYTE_ARRAY;
-    case SX_ENCODING_BYTE_STREAM_SPLIT:
-        return physical != SX_PARQUET_BOOLEAN && physical != SX_PARQUET_INT96 &&
-               physical != SX_PARQUET_BYTE_ARRAY;
-    default: return false;
-    }
-}
 
 static const char *open_codes(struct decode_page *page) {
     enum { MAX_WIDTH = 32 };
@@ -238,12 +197,7 @@ static const char *open_values(struct sx_decoder *decoder, struct decode_page *p
 enum sx_status decode_page_open(struct sx_stream *stream, struct sx_decoder *decoder, int index,
                                 struct decode_page *out_page) {
     const struct sx_page *stored = &decoder->pages[index];
-    if (!stored->bytes)
-        return sx_error_set(&stream->error, SX_INTERNAL, "page %d: its rows were pruned and are read", index);
-    if (!fits(stored->encoding, decoder->spec.physical))
-        return decode_error(stream, index, "encoding %s (%d) is not supported for physical type %d",
-                            decode_encoding_name(stored->encoding), (int)stored->encoding,
-                            (int)decoder->spec.physical);
+    SX_TRY(sx_page_check(stored, index, decoder->spec.physical, &stream->error));
     struct decode_page page = {.is_open = true, .index = index, .encoding = stored->encoding};
     if (stored->kind == SX_PAGE_DICTIONARY)
         page.encoding = SX_ENCODING_PLAIN; /* whichever name it has there */

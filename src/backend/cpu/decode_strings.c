@@ -1,4 +1,5 @@
 #include "backend/cpu/decode.h"
+#include "tensor/semantics_utf8.h"
 
 _Static_assert(sizeof(void *) == 8, "the pointer fills a view's second half");
 
@@ -37,7 +38,7 @@ static enum sx_status check_text(struct sx_stream *stream, const struct sx_decod
     if (page->is_ascii || decoder->spec.type.id != SX_TYPE_VARCHAR)
         return SX_OK;
     for (int64_t i = 0; i < n; i++)
-        if (!decode_is_utf8((const uint8_t *)sx_string_bytes(&views[i]), views[i].length_bytes))
+        if (!sx_utf8_is_valid((const uint8_t *)sx_string_bytes(&views[i]), views[i].length_bytes))
             return decode_error(stream, page->index, "a string is invalid UTF-8");
     return SX_OK;
 }

@@ -2,11 +2,13 @@
 
 #include "backend/cpu/decode.h"
 #include "backend/cpu/move.h"
+#include "tensor/semantics_stored.h"
+#include "tensor/semantics_utf8.h"
 
 static enum sx_status cut_off(struct sx_stream *stream, const struct decode_page *page, int64_t wanted,
                               int64_t there) {
     return decode_error(stream, page->index, "%lld values (%s) where %lld are needed", (long long)there,
-                        decode_encoding_name(page->encoding), (long long)wanted);
+                        sx_page_encoding_name(page->encoding), (long long)wanted);
 }
 
 /* ---- values of fixed length, as they are stored ---- */
@@ -174,7 +176,7 @@ static enum sx_status read_fixed_strings(struct sx_stream *stream, struct sx_dec
     for (int64_t i = 0; status == SX_OK && i < pick->n; i++) {
         int64_t at = pick->positions ? pick->positions[i] - pick->base : i;
         const uint8_t *bytes = stored + (size_t)at * decoder->stored_bytes;
-        good &= decode_is_utf8(bytes, decoder->stored_bytes);
+        good &= sx_utf8_is_valid(bytes, decoder->stored_bytes);
         out_views[i] = sx_string_make((const char *)bytes, (uint32_t)decoder->stored_bytes);
     }
     if (status == SX_OK && !good)
@@ -199,8 +201,8 @@ static enum sx_status read_byte_decimals(struct sx_stream *stream, struct sx_dec
     bool good = true;
     for (int64_t i = 0; i < pick->n; i++)
         good &=
-            decode_big_endian((const uint8_t *)sx_string_bytes(&views[i]), views[i].length_bytes,
-                              decoder->value_bytes, (char *)out_values + (size_t)i * decoder->value_bytes);
+            sx_big_endian((const uint8_t *)sx_string_bytes(&views[i]), views[i].length_bytes,
+                          decoder->value_bytes, (char *)out_values + (size_t)i * decoder->value_bytes);
     sx_buffer_release(heap);
     return good ? SX_OK : decode_error(stream, page->index, "%s", decoder->conversion.problem);
 }
@@ -268,7 +270,7 @@ enum sx_status decode_page_values(struct sx_stream *stream, struct sx_decoder *d
                                   struct decode_page *page, const struct decode_pick *pick, bool as_codes,
                                   void *out_values, struct sx_buffer **out_heap) {
     *out_heap = NULL;
-    if (decode_is_dictionary(page->encoding))
+    if (sx_encoding_is_dictionary(page->encoding))
         return read_dictionary_page(stream, decoder, page, pick, as_codes, out_values, out_heap);
     bool is_string = decoder->spec.type.id == SX_TYPE_VARCHAR;
     if (decoder->spec.physical == SX_PARQUET_BYTE_ARRAY && is_string)
@@ -310,7 +312,7 @@ enum sx_status decode_page_skip(struct sx_stream *stream, struct sx_decoder *dec
         return SX_OK;
     if (decoder->spec.physical == SX_PARQUET_BOOLEAN)
         return skip_booleans(stream, page, n_values);
-    if (decode_is_dictionary(page->encoding)) {
+    if (sx_encoding_is_dictionary(page->encoding)) {
         int64_t there = decode_hybrid_skip(&page->codes, n_values);
         return there < n_values ? cut_off(stream, page, n_values, there) : SX_OK;
     }

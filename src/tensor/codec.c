@@ -1,4 +1,5 @@
 #include <stdlib.h>
+#include <string.h>
 
 #include <brotli/decode.h>
 #include <libdeflate.h>
@@ -8,9 +9,9 @@
 #include <zlib.h>
 #include <zstd.h>
 
-#include "backend/cpu/decode.h"
+#include "tensor/codec.h"
 
-struct decode_codec_state {
+struct sx_codecs {
     ZSTD_DCtx *zstd;
     struct libdeflate_decompressor *deflate;
     LZ4F_dctx *lz4_frame;
@@ -24,41 +25,39 @@ struct packed {
     size_t plain_bytes;
 };
 
-static enum sx_status wrong(struct sx_stream *stream, const char *codec, const char *problem) {
-    return sx_error_set(&stream->error, SX_FILE, "%s: %s", codec, problem);
+static enum sx_status wrong(struct sx_error *error, const char *codec, const char *problem) {
+    return sx_error_set(error, SX_FILE, "%s: %s", codec, problem);
 }
 
-static enum sx_status no_memory(struct sx_stream *stream, const char *codec) {
-    return sx_error_set(&stream->error, SX_OUT_OF_MEMORY, "no memory for a decompressor (%s)", codec);
+static enum sx_status no_memory(struct sx_error *error, const char *codec) {
+    return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for a decompressor (%s)", codec);
 }
 
-static enum sx_status open_snappy(struct sx_stream *stream, struct decode_codec_state *codecs,
-                                  struct packed packed) {
+static enum sx_status open_snappy(struct sx_codecs *codecs, struct packed packed, struct sx_error *error) {
     (void)codecs;
     size_t plain_bytes = 0;
     const char *stored = (const char *)packed.stored;
     /* the library writes as many bytes as the stream tells, wherever they end */
     if (snappy_uncompressed_length(stored, packed.stored_bytes, &plain_bytes) != SNAPPY_OK)
-        return wrong(stream, "snappy", "the length is damaged");
+        return wrong(error, "snappy", "the length is damaged");
     if (plain_bytes != packed.plain_bytes)
-        return wrong(stream, "snappy", "another length than the page header tells");
+        return wrong(error, "snappy", "another length than the page header tells");
     if (snappy_uncompress(stored, packed.stored_bytes, (char *)packed.plain, &plain_bytes) != SNAPPY_OK)
-        return wrong(stream, "snappy", "the bytes are damaged");
+        return wrong(error, "snappy", "the bytes are damaged");
     return SX_OK;
 }
 
-static enum sx_status open_zstd(struct sx_stream *stream, struct decode_codec_state *codecs,
-                                struct packed packed) {
+static enum sx_status open_zstd(struct sx_codecs *codecs, struct packed packed, struct sx_error *error) {
     if (!codecs->zstd)
         codecs->zstd = ZSTD_createDCtx();
     if (!codecs->zstd)
-        return no_memory(stream, "zstd");
+        return no_memory(error, "zstd");
     size_t got = ZSTD_decompressDCtx(codecs->zstd, packed.plain, packed.plain_bytes, packed.stored,
                                      packed.stored_bytes);
     if (ZSTD_isError(got))
-        return wrong(stream, "zstd", ZSTD_getErrorName(got));
+        return wrong(error, "zstd", ZSTD_getErrorName(got));
     return got == packed.plain_bytes ? SX_OK
-                                     : wrong(stream, "zstd", "fewer bytes than the page header tells");
+                                     : wrong(error, "zstd", "fewer bytes than the page header tells");
 }
 
 /* gzip and zlib streams as zlib understands them: slower, but more tolerant. */
@@ -79,12 +78,11 @@ static bool inflate_members(struct packed packed) {
     return done;
 }
 
-static enum sx_status open_gzip(struct sx_stream *stream, struct decode_codec_state *codecs,
-                                struct packed packed) {
+static enum sx_status open_gzip(struct sx_codecs *codecs, struct packed packed, struct sx_error *error) {
     if (!codecs->deflate)
         codecs->deflate = libdeflate_alloc_decompressor();
     if (!codecs->deflate)
-        return no_memory(stream, "gzip");
+        return no_memory(error, "gzip");
     struct packed rest = packed;
     while (rest.plain_bytes > 0 && rest.stored_bytes > 0) {
         size_t used = 0, got = 0;
@@ -96,18 +94,23 @@ static enum sx_status open_gzip(struct sx_stream *stream, struct decode_codec_st
     }
     if (rest.plain_bytes == 0 || inflate_members(packed))
         return SX_OK;
-    return wrong(stream, "gzip", "the bytes are damaged, or not as many as the page header tells");
+    return wrong(error, "gzip", "the bytes are damaged, or not as many as the page header tells");
 }
 
-static enum sx_status open_brotli(struct sx_stream *stream, struct decode_codec_state *codecs,
-                                  struct packed packed) {
+static enum sx_status open_brotli(struct sx_codecs *codecs, struct packed packed, struct sx_error *error) {
     (void)codecs;
     size_t got = packed.plain_bytes;
     if (BrotliDecoderDecompress(packed.stored_bytes, packed.stored, &got, packed.plain) !=
             BROTLI_DECODER_RESULT_SUCCESS ||
         got != packed.plain_bytes)
-        return wrong(stream, "brotli", "the bytes are damaged, or not as many as the page header tells");
+        return wrong(error, "brotli", "the bytes are damaged, or not as many as the page header tells");
     return SX_OK;
+}
+
+static uint32_t load_u32(const uint8_t *bytes) {
+    uint32_t value;
+    memcpy(&value, bytes, sizeof value);
+    return value;
 }
 
 static bool lz4_block(struct packed packed) {
@@ -118,11 +121,10 @@ static bool lz4_block(struct packed packed) {
     return got >= 0 && (size_t)got == packed.plain_bytes;
 }
 
-static enum sx_status open_lz4_raw(struct sx_stream *stream, struct decode_codec_state *codecs,
-                                   struct packed packed) {
+static enum sx_status open_lz4_raw(struct sx_codecs *codecs, struct packed packed, struct sx_error *error) {
     (void)codecs;
     if (!lz4_block(packed))
-        return wrong(stream, "LZ4", "the bytes are damaged, or not as many as the page header tells");
+        return wrong(error, "LZ4", "the bytes are damaged, or not as many as the page header tells");
     return SX_OK;
 }
 
@@ -130,8 +132,8 @@ static enum sx_status open_lz4_raw(struct sx_stream *stream, struct decode_codec
 static bool lz4_hadoop(struct packed rest) {
     enum { HEADER_BYTES = 8 };
     while (rest.stored_bytes >= HEADER_BYTES) {
-        size_t plain = __builtin_bswap32(decode_load_u32(rest.stored));
-        size_t stored = __builtin_bswap32(decode_load_u32(rest.stored + 4));
+        size_t plain = __builtin_bswap32(load_u32(rest.stored));
+        size_t stored = __builtin_bswap32(load_u32(rest.stored + 4));
         if (stored > rest.stored_bytes - HEADER_BYTES || plain > rest.plain_bytes ||
             !lz4_block((struct packed){rest.stored + HEADER_BYTES, stored, rest.plain, plain}))
             return false;
@@ -141,7 +143,7 @@ static bool lz4_hadoop(struct packed rest) {
     return rest.stored_bytes == 0 && rest.plain_bytes == 0;
 }
 
-static bool lz4_frame(struct decode_codec_state *codecs, struct packed rest) {
+static bool lz4_frame(struct sx_codecs *codecs, struct packed rest) {
     if (!codecs->lz4_frame && LZ4F_isError(LZ4F_createDecompressionContext(&codecs->lz4_frame, LZ4F_VERSION)))
         return false;
     LZ4F_resetDecompressionContext(codecs->lz4_frame);
@@ -158,13 +160,12 @@ static bool lz4_frame(struct decode_codec_state *codecs, struct packed rest) {
 }
 
 /* The codec that was named before its framing was agreed on: writers have used three. */
-static enum sx_status open_lz4(struct sx_stream *stream, struct decode_codec_state *codecs,
-                               struct packed packed) {
+static enum sx_status open_lz4(struct sx_codecs *codecs, struct packed packed, struct sx_error *error) {
     const uint32_t frame_magic = 0x184d2204;
-    bool is_frame = packed.stored_bytes >= 4 && decode_load_u32(packed.stored) == frame_magic;
+    bool is_frame = packed.stored_bytes >= 4 && load_u32(packed.stored) == frame_magic;
     if (lz4_hadoop(packed) || (is_frame && lz4_frame(codecs, packed)))
         return SX_OK;
-    return open_lz4_raw(stream, codecs, packed);
+    return open_lz4_raw(codecs, packed, error);
 }
 
 /* What a stored byte can become at most, so that a page header can't ask for more; 0: not known. */
@@ -172,7 +173,7 @@ static const struct {
     enum sx_parquet_codec codec;
     const char *name;
     size_t max_ratio;
-    enum sx_status (*open)(struct sx_stream *stream, struct decode_codec_state *codecs, struct packed packed);
+    enum sx_status (*open)(struct sx_codecs *codecs, struct packed packed, struct sx_error *error);
 } codec_table[] = {
     {SX_CODEC_SNAPPY, "snappy", 32, open_snappy}, {SX_CODEC_GZIP, "gzip", 1032, open_gzip},
     {SX_CODEC_BROTLI, "brotli", 0, open_brotli},  {SX_CODEC_LZ4, "LZ4", 256, open_lz4},
@@ -187,31 +188,30 @@ static int find_codec(enum sx_parquet_codec codec) {
     return at;
 }
 
-enum sx_status decode_codec_check(struct sx_stream *stream, enum sx_parquet_codec codec, size_t stored_bytes,
-                                  size_t plain_bytes) {
+enum sx_status sx_codec_check(enum sx_parquet_codec codec, size_t stored_bytes, size_t plain_bytes,
+                              struct sx_error *error) {
     int at = find_codec(codec);
     if (at == N_CODECS)
-        return sx_error_set(&stream->error, SX_FILE, "compression codec %d is not supported", (int)codec);
+        return sx_error_set(error, SX_FILE, "compression codec %d is not supported", (int)codec);
     size_t ratio = codec_table[at].max_ratio;
     if (ratio && plain_bytes / ratio > stored_bytes)
-        return sx_error_set(&stream->error, SX_FILE, "%s: %zu bytes can't become %zu", codec_table[at].name,
+        return sx_error_set(error, SX_FILE, "%s: %zu bytes can't become %zu", codec_table[at].name,
                             stored_bytes, plain_bytes);
     return SX_OK;
 }
 
-enum sx_status decode_decompress(struct sx_stream *stream, struct decode_codec_state **codecs,
-                                 enum sx_parquet_codec codec, const uint8_t *stored, size_t stored_bytes,
-                                 uint8_t *plain, size_t plain_bytes) {
+enum sx_status sx_codec_decompress(struct sx_codecs **codecs, enum sx_parquet_codec codec,
+                                   const uint8_t *stored, size_t stored_bytes, uint8_t *plain,
+                                   size_t plain_bytes, struct sx_error *error) {
     int at = find_codec(codec);
     if (!*codecs)
         *codecs = calloc(1, sizeof **codecs);
     if (!*codecs)
-        return no_memory(stream, codec_table[at].name);
-    return codec_table[at].open(stream, *codecs, (struct packed){stored, stored_bytes, plain, plain_bytes});
+        return no_memory(error, codec_table[at].name);
+    return codec_table[at].open(*codecs, (struct packed){stored, stored_bytes, plain, plain_bytes}, error);
 }
 
-void decode_codecs_destroy(struct sx_stream *stream, struct decode_codec_state *codecs) {
-    (void)stream;
+void sx_codecs_destroy(struct sx_codecs *codecs) {
     if (!codecs)
         return;
     ZSTD_freeDCtx(codecs->zstd);

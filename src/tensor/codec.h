@@ -1,0 +1,20 @@
+/* The codecs of Parquet pages, on the host: for every backend. Each codec comes from its library. */
+#ifndef SX_TENSOR_CODEC_H
+#define SX_TENSOR_CODEC_H
+
+#include "tensor/page.h"
+
+/* The libraries' contexts, made when first needed; of one thread at a time. */
+struct sx_codecs;
+
+/* SX_FILE when no stored bytes of that number could become so many: before memory is taken for them. */
+SX_MUST_CHECK enum sx_status sx_codec_check(enum sx_parquet_codec codec, size_t stored_bytes,
+                                            size_t plain_bytes, struct sx_error *error);
+/* Decompresses exactly `plain_bytes`, after sx_codec_check. *codecs starts NULL. Damaged bytes are SX_FILE;
+ * the text names the codec, not the page. */
+SX_MUST_CHECK enum sx_status sx_codec_decompress(struct sx_codecs **codecs, enum sx_parquet_codec codec,
+                                                 const uint8_t *stored, size_t stored_bytes, uint8_t *plain,
+                                                 size_t plain_bytes, struct sx_error *error);
+void sx_codecs_destroy(struct sx_codecs *codecs); /* NULL allowed */
+
+#endif
