@@ -47,6 +47,12 @@ SX_BOTH uint64_t sx_f64_bits(double x) {
     return bits;
 }
 
+/* Numbers in the order of the values: NaN is greatest, and there is one zero. */
+SX_BOTH uint64_t sx_f64_code(double x) {
+    const uint64_t bits = sx_f64_bits(x), sign = UINT64_C(1) << 63;
+    return bits & sign ? ~bits : bits | sign;
+}
+
 /* FLOAT hashes as the DOUBLE of the same value. */
 SX_BOTH uint64_t sx_hash_f64(double x) {
     return sx_hash_u64(sx_f64_bits(x));

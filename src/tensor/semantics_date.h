@@ -105,18 +105,33 @@ SX_BOTH bool sx_timestamp_add(int64_t micros, struct sx_interval interval, int s
     return wide >= SX_TIMESTAMP_MIN && wide < SX_TIMESTAMP_INFINITY;
 }
 
-/* < 0, 0, > 0; a month counts 30 days and a day 24 hours, carried upwards as DuckDB does it. */
+/* A month counts 30 days and a day 24 hours, carried upwards as DuckDB does it. Parts may be negative. */
+SX_BOTH void sx_interval_carry(struct sx_interval x, int64_t out_parts[3]) {
+    const int64_t days = x.days + x.micros / SX_MICROS_PER_DAY;
+    out_parts[0] = x.months + days / SX_DAYS_PER_MONTH;
+    out_parts[1] = days % SX_DAYS_PER_MONTH;
+    out_parts[2] = x.micros % SX_MICROS_PER_DAY;
+}
+
+/* < 0, 0, > 0, by months, then days, then microseconds. */
 SX_BOTH int sx_interval_compare(struct sx_interval a, struct sx_interval b) {
-    const int64_t days_a = a.days + a.micros / SX_MICROS_PER_DAY,
-                  days_b = b.days + b.micros / SX_MICROS_PER_DAY;
-    const int64_t parts_a[3] = {a.months + days_a / SX_DAYS_PER_MONTH, days_a % SX_DAYS_PER_MONTH,
-                                a.micros % SX_MICROS_PER_DAY};
-    const int64_t parts_b[3] = {b.months + days_b / SX_DAYS_PER_MONTH, days_b % SX_DAYS_PER_MONTH,
-                                b.micros % SX_MICROS_PER_DAY};
+    int64_t parts_a[3], parts_b[3];
+    sx_interval_carry(a, parts_a);
+    sx_interval_carry(b, parts_b);
     for (int i = 0; i < 3; i++)
         if (parts_a[i] != parts_b[i])
             return parts_a[i] < parts_b[i] ? -1 : 1;
     return 0;
+}
+
+/* Numbers in the same order. */
+SX_BOTH sx_u128 sx_interval_code(struct sx_interval x) {
+    int64_t parts[3];
+    sx_interval_carry(x, parts);
+    const uint64_t months = (uint64_t)parts[0] ^ (UINT64_C(1) << 63);
+    const uint64_t days = (uint64_t)(parts[1] + SX_DAYS_PER_MONTH);   /* above 0 */
+    const uint64_t micros = (uint64_t)(parts[2] + SX_MICROS_PER_DAY); /* the same; 38 bits */
+    return (sx_u128)months << 64 | days << 40 | micros;
 }
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "conformance.h"
 #include "tensor/semantics.h"
+#include "tensor/semantics_date.h"
 
 enum { MAX_KEYS = 4 };
 
@@ -14,12 +15,6 @@ struct sort_case {
 };
 
 /* ---- reference: a stable order by comparing scalars ---- */
-
-static int compare_interval(struct sx_interval a, struct sx_interval b) {
-    sx_i128 x = ((sx_i128)a.months * 30 + a.days) * INT64_C(86400000000) + a.micros;
-    sx_i128 y = ((sx_i128)b.months * 30 + b.days) * INT64_C(86400000000) + b.micros;
-    return x < y ? -1 : x > y;
-}
 
 static int compare_double(double a, double b) {
     return sx_f64_less(a, b) ? -1 : sx_f64_less(b, a);
@@ -35,7 +30,7 @@ static int compare_values(const struct sx_scalar *a, const struct sx_scalar *b) 
     case SX_PHYS_U64: return a->v.u64 < b->v.u64 ? -1 : a->v.u64 > b->v.u64;
     case SX_PHYS_F32: return compare_double((double)a->v.f32, (double)b->v.f32);
     case SX_PHYS_F64: return compare_double(a->v.f64, b->v.f64);
-    case SX_PHYS_INTERVAL: return compare_interval(a->v.interval, b->v.interval);
+    case SX_PHYS_INTERVAL: return sx_interval_compare(a->v.interval, b->v.interval);
     case SX_PHYS_STRING: {
         uint32_t x = a->v.text.length_bytes, y = b->v.text.length_bytes, shorter = x < y ? x : y;
         int order = shorter ? memcmp(a->v.text.bytes, b->v.text.bytes, shorter) : 0;

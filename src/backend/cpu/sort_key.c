@@ -2,20 +2,10 @@
 
 #include "backend/cpu/sort.h"
 #include "tensor/semantics.h"
+#include "tensor/semantics_date.h"
 
 #define SIGN_64  (UINT64_C(1) << 63)
 #define SIGN_128 ((sx_u128)1 << 127)
-
-/* NaN is greatest, and there is one zero. */
-static uint64_t code_of_double(double value) {
-    uint64_t bits = sx_f64_bits(value);
-    return bits & SIGN_64 ? ~bits : bits | SIGN_64;
-}
-
-static sx_u128 code_of_interval(struct sx_interval value) {
-    sx_i128 micros = ((sx_i128)value.months * 30 + value.days) * INT64_C(86400000000) + value.micros;
-    return (sx_u128)micros ^ SIGN_128;
-}
 
 enum { SHORT_STRING_BYTES = 15 }; /* and a byte for the length */
 
@@ -72,17 +62,17 @@ enum { SHORT_STRING_BYTES = 15 }; /* and a byte for the length */
 #define SX_VALUE          float
 #define SX_CODE           uint64_t
 #define SX_NAME(stem)     stem##_f32
-#define SX_TO_CODE(value) code_of_double((double)(value))
+#define SX_TO_CODE(value) sx_f64_code((double)(value))
 #include "backend/cpu/sort_key.tmpl.h"
 #define SX_VALUE          double
 #define SX_CODE           uint64_t
 #define SX_NAME(stem)     stem##_f64
-#define SX_TO_CODE(value) code_of_double(value)
+#define SX_TO_CODE(value) sx_f64_code(value)
 #include "backend/cpu/sort_key.tmpl.h"
 #define SX_VALUE          struct sx_interval
 #define SX_CODE           sx_u128
 #define SX_NAME(stem)     stem##_interval
-#define SX_TO_CODE(value) code_of_interval(value)
+#define SX_TO_CODE(value) sx_interval_code(value)
 #include "backend/cpu/sort_key.tmpl.h"
 
 typedef void codes_function(const void *values, int64_t rows, void *out_codes);
