@@ -5,7 +5,7 @@
 #include "conformance.h"
 #include "tensor/semantics.h"
 
-enum { MAX_KEYS = 3, MAX_PARTS = 256 };
+enum { MAX_KEYS = 3, MAX_PARTS = 1 << 12 };
 
 static uint64_t expected_hash(const struct sx_scalar *value) {
     if (value->is_null || value->type.id == SX_TYPE_NULLTYPE)
@@ -82,7 +82,8 @@ static enum sx_status try_keys(struct conformance *c, const struct sx_tensor *ho
     SX_GO(c->backend->ops.hash(c->stream, keys, n_keys, rows, &hashes));
     SX_GO(conformance_receive(c, &hashes, &got));
     check_hashes(c, hosts, n_keys, rows, &got);
-    SX_GO(try_partitions(c, &hashes, &got));
+    if (n_keys > 1) /* types don't matter to partitions */
+        SX_GO(try_partitions(c, &hashes, &got));
 out:
     for (int k = 0; k < n_keys; k++)
         sx_tensor_release(&keys[k]);

@@ -18,15 +18,6 @@ __attribute__((weak)) enum sx_status sx_cuda_eval_select(struct sx_stream *strea
                                                          struct sx_tensor *out_selection) {
     return sx_error_set(&stream->error, SX_UNSUPPORTED, "sx_cuda_eval_select is not there yet");
 }
-__attribute__((weak)) enum sx_status sx_cuda_hash(struct sx_stream *stream, const struct sx_tensor *keys,
-                                                  int n_keys, int64_t rows, struct sx_tensor *out_hashes) {
-    return sx_error_set(&stream->error, SX_UNSUPPORTED, "sx_cuda_hash is not there yet");
-}
-__attribute__((weak)) enum sx_status sx_cuda_partition(struct sx_stream *stream,
-                                                       const struct sx_tensor *hashes, int n_parts,
-                                                       struct sx_tensor *out_index, int64_t *out_offsets) {
-    return sx_error_set(&stream->error, SX_UNSUPPORTED, "sx_cuda_partition is not there yet");
-}
 __attribute__((weak)) enum sx_status sx_cuda_group_create(struct sx_stream *stream,
                                                           const struct sx_group_spec *spec,
                                                           struct sx_group **out_group) {

@@ -1,38 +1,9 @@
 /* Prefix sums and the selection of flagged positions. Three steps: each block's sum, the sums of those, and
  * each block again with what stands before it. Blocks take TILE elements. */
-#include "backend/cuda/kernel.h"
+#include "backend/cuda/block.h"
 #include "backend/cuda/launch.h"
 
 enum { ITEMS = 8, TILE = CUDA_THREADS * ITEMS };
-
-__device__ static inline int64_t warp_inclusive(int64_t value) {
-    const int lane = (int)threadIdx.x % CUDA_WARP;
-    for (int by = 1; by < CUDA_WARP; by *= 2) {
-        const int64_t left = __shfl_up_sync(0xffffffffu, value, by);
-        if (lane >= by)
-            value += left;
-    }
-    return value;
-}
-
-/* Sum of the block's threads before this one; *out_total: of all. CUDA_THREADS threads, all of them. */
-__device__ static inline int64_t block_exclusive(int64_t value, int64_t *out_total) {
-    __shared__ int64_t warps[CUDA_THREADS / CUDA_WARP];
-    const int lane = (int)threadIdx.x % CUDA_WARP, warp = (int)threadIdx.x / CUDA_WARP;
-    const int64_t inclusive = warp_inclusive(value);
-    if (lane == CUDA_WARP - 1)
-        warps[warp] = inclusive;
-    __syncthreads();
-    int64_t before = 0, total = 0;
-    for (int w = 0; w < CUDA_THREADS / CUDA_WARP; w++) {
-        if (w < warp)
-            before += warps[w];
-        total += warps[w];
-    }
-    __syncthreads();
-    *out_total = total;
-    return before + inclusive - value;
-}
 
 template <typename T> __device__ static inline int64_t tile_value(const T *in, int64_t i, int64_t n) {
     return i < n ? (int64_t)in[i] : 0;

@@ -182,9 +182,7 @@ enum sx_status cuda_upload(struct cuda_stream *stream, void *device, const void 
 }
 
 enum sx_status cuda_download(struct cuda_stream *stream, void *to, const void *device, size_t bytes) {
-    if (bytes == 0)
-        return SX_OK;
-    SX_TRY(cuda_sync(stream)); /* frees the staging memory */
+    /* uploads that still read the staging memory come first in the stream's order */
     for (size_t done = 0; done < bytes;) {
         const size_t n = bytes - done < STAGING_BYTES ? bytes - done : STAGING_BYTES;
         SX_TRY(cuda_check(stream,

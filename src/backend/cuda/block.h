@@ -1,0 +1,36 @@
+/* For kernels: sums over a warp and a block. */
+#ifndef SX_BACKEND_CUDA_BLOCK_H
+#define SX_BACKEND_CUDA_BLOCK_H
+
+#include "backend/cuda/kernel.h"
+
+template <typename T> __device__ static inline T warp_inclusive(T value) {
+    const int lane = (int)threadIdx.x % CUDA_WARP;
+    for (int by = 1; by < CUDA_WARP; by *= 2) {
+        const T left = __shfl_up_sync(0xffffffffu, value, by);
+        if (lane >= by)
+            value += left;
+    }
+    return value;
+}
+
+/* Sum of the block's threads before this one; *out_total: of all. CUDA_THREADS threads, all of them. */
+template <typename T> __device__ static inline T block_exclusive(T value, T *out_total) {
+    __shared__ T warps[CUDA_THREADS / CUDA_WARP];
+    const int lane = (int)threadIdx.x % CUDA_WARP, warp = (int)threadIdx.x / CUDA_WARP;
+    const T inclusive = warp_inclusive(value);
+    if (lane == CUDA_WARP - 1)
+        warps[warp] = inclusive;
+    __syncthreads();
+    T before = 0, total = 0;
+    for (int w = 0; w < CUDA_THREADS / CUDA_WARP; w++) {
+        if (w < warp)
+            before += warps[w];
+        total += warps[w];
+    }
+    __syncthreads();
+    *out_total = total;
+    return before + inclusive - value;
+}
+
+#endif

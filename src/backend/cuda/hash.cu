@@ -1,0 +1,49 @@
+/* Hashes of rows. All keys in one pass: a row costs the bytes of its keys and 8 for the hash. */
+#include "backend/cuda/kernel.h"
+#include "backend/cuda/launch_hash.h"
+
+/* Signed values hash as 64 bits with their sign, unsigned ones with zeros. */
+template <typename T>
+__device__ __forceinline__ uint64_t hash_integer(const struct cuda_column &column, int64_t row) {
+    return sx_hash_u64((uint64_t)(int64_t)cuda_load<T>(column, row));
+}
+
+__device__ static inline uint64_t hash_value(const struct cuda_column &column, int64_t row) {
+    switch (column.phys) {
+    case SX_PHYS_I8: return hash_integer<int8_t>(column, row);
+    case SX_PHYS_I16: return hash_integer<int16_t>(column, row);
+    case SX_PHYS_I32: return hash_integer<int32_t>(column, row);
+    case SX_PHYS_U8: return hash_integer<uint8_t>(column, row);
+    case SX_PHYS_U16: return hash_integer<uint16_t>(column, row);
+    case SX_PHYS_U32: return hash_integer<uint32_t>(column, row);
+    case SX_PHYS_I64:
+    case SX_PHYS_U64: return hash_integer<int64_t>(column, row);
+    case SX_PHYS_I128:
+    case SX_PHYS_U128: return sx_hash_u128(cuda_load<sx_u128>(column, row));
+    case SX_PHYS_F32: return sx_hash_f64((double)cuda_load<float>(column, row));
+    case SX_PHYS_F64: return sx_hash_f64(cuda_load<double>(column, row));
+    case SX_PHYS_STRING: {
+        const struct sx_string view = cuda_load<struct sx_string>(column, row);
+        return sx_hash_string(&view);
+    }
+    case CUDA_HASH_READY: return cuda_load<uint64_t>(column, row);
+    default: return SX_HASH_NULL;
+    }
+}
+
+__global__ void hash_rows(const struct cuda_hash_keys keys, int64_t rows, uint64_t *out_hashes) {
+    for (int64_t row = cuda_thread(); row < rows; row += cuda_threads()) {
+        uint64_t hash = keys.combine ? out_hashes[row] : 0;
+        for (int k = 0; k < keys.n; k++) {
+            const struct cuda_column &column = keys.columns[k];
+            const uint64_t next = cuda_is_valid(column, row) ? hash_value(column, row) : SX_HASH_NULL;
+            hash = k == 0 && !keys.combine ? next : sx_hash_combine(hash, next);
+        }
+        out_hashes[row] = hash;
+    }
+}
+
+extern "C" void cuda_hash_rows(cudaStream_t stream, const struct cuda_hash_keys *keys, int64_t rows,
+                               uint64_t *out_hashes) {
+    SX_LAUNCH(hash_rows, cuda_blocks(rows), CUDA_THREADS, 0, stream, *keys, rows, out_hashes);
+}

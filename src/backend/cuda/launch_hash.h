@@ -1,0 +1,58 @@
+/* Hashes of rows, and the stable order of rows by digits of a word: partitions, and the passes of a sort. */
+#ifndef SX_BACKEND_CUDA_LAUNCH_HASH_H
+#define SX_BACKEND_CUDA_LAUNCH_HASH_H
+
+#include <cuda_runtime_api.h>
+
+#include "backend/cuda/column.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- hash.cu ---- */
+
+enum { CUDA_HASH_KEYS = 16 }; /* in one launch */
+
+/* What `phys` of a key's column says beside the physical types. */
+enum {
+    CUDA_HASH_READY = SX_PHYS_COUNT, /* values (of DICT: entries) are hashes already */
+    CUDA_HASH_NULLS                  /* every row is null */
+};
+
+struct cuda_hash_keys {
+    int32_t n;
+    bool combine; /* with what is in out_hashes */
+    struct cuda_column columns[CUDA_HASH_KEYS];
+};
+
+void cuda_hash_rows(cudaStream_t stream, const struct cuda_hash_keys *keys, int64_t rows,
+                    uint64_t *out_hashes);
+
+/* ---- radix.cu ---- */
+
+enum { CUDA_RADIX_BITS = 10 }; /* at most, of a digit */
+
+/* One pass: a stable order by the digit (keys[i] >> shift) of `bits` bits. n < 2^32. */
+struct cuda_radix_pass {
+    int64_t n;
+    const uint64_t *keys;
+    const uint32_t *rows; /* NULL: 0, 1, … */
+    int shift, bits;
+    uint64_t *out_keys; /* NULL: not wanted */
+    uint32_t *out_rows;
+    void *scratch; /* cuda_radix_bytes */
+};
+
+size_t cuda_radix_bytes(int64_t n, int bits);
+/* out_starts (NULL, or 2^bits + 1 elements): where each digit begins, then n. */
+void cuda_radix(cudaStream_t stream, const struct cuda_radix_pass *pass, int64_t *out_starts);
+
+/* out_starts[p], p in 0..n_parts: how many of the ascending keys are below p << shift. */
+void cuda_find_starts(cudaStream_t stream, const uint64_t *sorted_keys, int64_t n, int shift, int n_parts,
+                      int64_t *out_starts);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

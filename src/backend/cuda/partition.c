@@ -1,0 +1,94 @@
+/* Rows in the order of their parts, on the host's side: one pass to 2^CUDA_RADIX_BITS parts, two above. */
+#include "backend/cuda/cuda.h"
+#include "backend/cuda/launch.h"
+#include "backend/cuda/launch_hash.h"
+
+enum { MAX_PARTS = 1 << 16 };
+
+static enum sx_status one_pass(struct cuda_stream *stream, const struct sx_tensor *hashes, int bits,
+                               uint32_t *out_rows, int64_t *out_starts) {
+    const int64_t n = hashes->length;
+    struct sx_buffer *scratch;
+    SX_TRY(sx_buffer_create(stream->base.pool, cuda_radix_bytes(n, bits), &scratch, &stream->base.error));
+    const struct cuda_radix_pass pass = {.n = n,
+                                         .keys = hashes->values,
+                                         .shift = 64 - bits,
+                                         .bits = bits,
+                                         .out_rows = out_rows,
+                                         .scratch = scratch->data};
+    cuda_radix(stream->handle, &pass, out_starts);
+    const enum sx_status status = cuda_launched(stream, "partition");
+    sx_buffer_release(scratch);
+    return status;
+}
+
+/* By the low bits of the part, then by the high ones. */
+static enum sx_status two_passes(struct cuda_stream *stream, const struct sx_tensor *hashes, int bits,
+                                 uint32_t *out_rows, int64_t *out_starts) {
+    const int64_t n = hashes->length;
+    const int low = bits - CUDA_RADIX_BITS;
+    struct sx_buffer *scratch = NULL, *rows = NULL, *keys = NULL, *sorted = NULL;
+    struct sx_pool *pool = stream->base.pool;
+    enum sx_status status;
+    SX_GO(sx_buffer_create(pool, cuda_radix_bytes(n, CUDA_RADIX_BITS), &scratch, &stream->base.error));
+    SX_GO(sx_buffer_create(pool, (size_t)n * sizeof(uint32_t), &rows, &stream->base.error));
+    SX_GO(sx_buffer_create(pool, (size_t)n * sizeof(uint64_t), &keys, &stream->base.error));
+    SX_GO(sx_buffer_create(pool, (size_t)n * sizeof(uint64_t), &sorted, &stream->base.error));
+    const struct cuda_radix_pass by_low = {.n = n,
+                                           .keys = hashes->values,
+                                           .shift = 64 - bits,
+                                           .bits = low,
+                                           .out_keys = keys->data,
+                                           .out_rows = rows->data,
+                                           .scratch = scratch->data};
+    const struct cuda_radix_pass by_high = {.n = n,
+                                            .keys = keys->data,
+                                            .rows = rows->data,
+                                            .shift = 64 - CUDA_RADIX_BITS,
+                                            .bits = CUDA_RADIX_BITS,
+                                            .out_keys = sorted->data,
+                                            .out_rows = out_rows,
+                                            .scratch = scratch->data};
+    cuda_radix(stream->handle, &by_low, NULL);
+    cuda_radix(stream->handle, &by_high, NULL);
+    cuda_find_starts(stream->handle, sorted->data, n, 64 - bits, 1 << bits, out_starts);
+    SX_GO(cuda_launched(stream, "partition"));
+out:
+    sx_buffer_release(scratch);
+    sx_buffer_release(rows);
+    sx_buffer_release(keys);
+    sx_buffer_release(sorted);
+    return status;
+}
+
+enum sx_status sx_cuda_partition(struct sx_stream *base, const struct sx_tensor *hashes, int n_parts,
+                                 struct sx_tensor *out_index, int64_t *out_offsets) {
+    const int64_t rows = hashes->length;
+    if (n_parts < 1 || n_parts > MAX_PARTS || (n_parts & (n_parts - 1)) || rows > INT32_MAX)
+        return sx_error_set(&base->error, SX_INTERNAL, "partition of %lld rows into %d parts",
+                            (long long)rows, n_parts);
+    if (n_parts == 1) {
+        SX_TRY(sx_cuda_iota(base, SX_TYPE_I32, 0, rows, out_index));
+        out_offsets[0] = 0;
+        out_offsets[1] = rows;
+        return SX_OK;
+    }
+    struct cuda_stream *stream;
+    struct sx_tensor index = {0};
+    struct sx_buffer *starts = NULL;
+    const size_t starts_bytes = ((size_t)n_parts + 1) * sizeof(int64_t);
+    const int bits = __builtin_ctz((unsigned)n_parts);
+    enum sx_status status;
+    SX_TRY(cuda_enter(base, &stream));
+    SX_GO(sx_tensor_create_index(base->pool, SX_TYPE_I32, rows, &index, &base->error));
+    SX_GO(sx_buffer_create(base->pool, starts_bytes, &starts, &base->error));
+    SX_GO(
+        (bits <= CUDA_RADIX_BITS ? one_pass : two_passes)(stream, hashes, bits, index.values, starts->data));
+    SX_GO(cuda_download(stream, out_offsets, starts->data, starts_bytes));
+    *out_index = index;
+    index = (struct sx_tensor){0};
+out:
+    sx_tensor_release(&index);
+    sx_buffer_release(starts);
+    return status;
+}

@@ -1,0 +1,207 @@
+/* Stable order of rows by a digit of their keys, in three steps: each block counts the digits of its share of
+ * the rows, the counts are summed over [digit][block], and each block moves its rows. Moving takes a tile at
+ * a time: rows are ranked within their warp by matching digits, staged in shared memory in the order of
+ * digits, and written from there in runs.
+ *
+ * A row costs 8 bytes for counting, and 12 read and 12 written for moving keys and rows: 32 in all; for a
+ * partition (rows begin 0, 1, …; keys are not wanted) 20. */
+#include "backend/cuda/block.h"
+#include "backend/cuda/launch.h"
+#include "backend/cuda/launch_hash.h"
+
+enum {
+    ITEMS = 8, /* of a thread in a tile */
+    TILE = CUDA_THREADS * ITEMS,
+    WARPS = CUDA_THREADS / CUDA_WARP,
+    MOST_BLOCKS = 132 * 6, /* all at work at the same time */
+    NARROW_BITS = 8
+};
+
+/* Blocks take whole tiles, the same number each but for the last. */
+static int64_t tiles_of_block(int64_t n) {
+    const int64_t tiles = (n + TILE - 1) / TILE;
+    return tiles < MOST_BLOCKS ? 1 : (tiles + MOST_BLOCKS - 1) / MOST_BLOCKS;
+}
+static int64_t n_blocks(int64_t n) {
+    const int64_t share = tiles_of_block(n) * TILE;
+    return n > 0 ? (n + share - 1) / share : 1;
+}
+
+__device__ __forceinline__ uint32_t digit_of(const struct cuda_radix_pass &pass, uint64_t key) {
+    return (uint32_t)(key >> pass.shift) & ((1u << pass.bits) - 1);
+}
+
+template <int BINS>
+__global__ void radix_count(const struct cuda_radix_pass pass, int64_t share, int64_t *counts) {
+    __shared__ uint32_t bins[BINS];
+    const int n_bins = 1 << pass.bits;
+    for (int b = (int)threadIdx.x; b < BINS; b += CUDA_THREADS)
+        bins[b] = 0;
+    __syncthreads();
+    const int64_t first = blockIdx.x * share, end = first + share < pass.n ? first + share : pass.n;
+    for (int64_t i = first + threadIdx.x; i < end; i += CUDA_THREADS)
+        atomicAdd(&bins[digit_of(pass, pass.keys[i])], 1u);
+    __syncthreads();
+    for (int b = (int)threadIdx.x; b < n_bins; b += CUDA_THREADS)
+        counts[(int64_t)b * gridDim.x + blockIdx.x] = bins[b];
+}
+
+template <int BINS> struct radix_tile {
+    uint64_t keys[TILE];
+    uint32_t rows[TILE];
+    uint16_t counts[WARPS][BINS]; /* then: where the warp's rows of the digit begin in the tile */
+    uint32_t place[BINS]; /* where the block's next row of the digit goes, mostly less its tile place */
+};
+
+/* Counts the warp's digits; `ranks`: how many rows of the same digit come before within the warp. */
+template <int BINS>
+__device__ static inline void rank_items(const struct cuda_radix_pass &pass, int64_t first,
+                                         struct radix_tile<BINS> &tile, uint64_t *keys, uint32_t *ranks) {
+    const int lane = (int)threadIdx.x % CUDA_WARP, warp = (int)threadIdx.x / CUDA_WARP;
+    const unsigned lower = (1u << lane) - 1;
+    for (int k = 0; k < ITEMS; k++) {
+        const int64_t i = first + (warp * ITEMS + k) * CUDA_WARP + lane;
+        const bool inside = i < pass.n;
+        keys[k] = inside ? pass.keys[i] : 0;
+        const uint32_t digit = inside ? digit_of(pass, keys[k]) : BINS;
+        const unsigned peers = __match_any_sync(0xffffffffu, digit);
+        const uint32_t before = inside ? tile.counts[warp][digit] : 0;
+        __syncwarp();
+        if (inside && (peers & lower) == 0)
+            tile.counts[warp][digit] = (uint16_t)(before + (uint32_t)__popc(peers));
+        __syncwarp();
+        ranks[k] = before + (uint32_t)__popc(peers & lower);
+    }
+}
+
+/* Counts become places in the tile. A thread has BINS / CUDA_THREADS digits; `ends`: where those end in the
+ * tile. */
+template <int BINS>
+__device__ static inline void place_digits(struct radix_tile<BINS> &tile, uint32_t *ends) {
+    enum { PER_THREAD = BINS / CUDA_THREADS };
+    const int first = (int)threadIdx.x * PER_THREAD;
+    uint32_t totals[PER_THREAD], sum = 0, all;
+    for (int b = 0; b < PER_THREAD; b++) {
+        totals[b] = 0;
+        for (int w = 0; w < WARPS; w++)
+            totals[b] += tile.counts[w][first + b];
+        sum += totals[b];
+    }
+    uint32_t start = block_exclusive(sum, &all);
+    for (int b = 0; b < PER_THREAD; b++) {
+        tile.place[first + b] -= start;
+        uint32_t so_far = start;
+        for (int w = 0; w < WARPS; w++) {
+            const uint32_t count = tile.counts[w][first + b];
+            tile.counts[w][first + b] = (uint16_t)so_far;
+            so_far += count;
+        }
+        start += totals[b];
+        ends[b] = start;
+    }
+}
+
+template <int BINS>
+__device__ static inline void stage_items(const struct cuda_radix_pass &pass, int64_t first,
+                                          struct radix_tile<BINS> &tile, const uint64_t *keys,
+                                          const uint32_t *ranks) {
+    const int lane = (int)threadIdx.x % CUDA_WARP, warp = (int)threadIdx.x / CUDA_WARP;
+    for (int k = 0; k < ITEMS; k++) {
+        const int64_t i = first + (warp * ITEMS + k) * CUDA_WARP + lane;
+        if (i >= pass.n)
+            continue;
+        const uint32_t at = tile.counts[warp][digit_of(pass, keys[k])] + ranks[k];
+        tile.keys[at] = keys[k];
+        tile.rows[at] = pass.rows ? pass.rows[i] : (uint32_t)i;
+    }
+}
+
+template <int BINS>
+__global__ void radix_move(const struct cuda_radix_pass pass, int64_t share, const int64_t *places) {
+    enum { PER_THREAD = BINS / CUDA_THREADS };
+    __shared__ struct radix_tile<BINS> tile;
+    const int my_bins = (int)threadIdx.x * PER_THREAD, n_bins = 1 << pass.bits;
+    for (int b = my_bins; b < my_bins + PER_THREAD; b++) {
+        tile.place[b] = b < n_bins ? (uint32_t)places[(int64_t)b * gridDim.x + blockIdx.x] : 0;
+        for (int w = 0; w < WARPS; w++)
+            tile.counts[w][b] = 0;
+    }
+    const int64_t start = blockIdx.x * share, end = start + share < pass.n ? start + share : pass.n;
+    for (int64_t first = start; first < end; first += TILE) {
+        uint64_t keys[ITEMS];
+        uint32_t ranks[ITEMS], ends[PER_THREAD];
+        __syncthreads();
+        rank_items(pass, first, tile, keys, ranks);
+        __syncthreads();
+        place_digits(tile, ends);
+        __syncthreads();
+        stage_items(pass, first, tile, keys, ranks);
+        __syncthreads();
+        const int count = end - first < TILE ? (int)(end - first) : (int)TILE;
+        for (int i = (int)threadIdx.x; i < count; i += CUDA_THREADS) {
+            const uint64_t key = tile.keys[i];
+            const uint32_t to = tile.place[digit_of(pass, key)] + (uint32_t)i;
+            pass.out_rows[to] = tile.rows[i];
+            if (pass.out_keys)
+                pass.out_keys[to] = key;
+        }
+        __syncthreads();
+        for (int b = 0; b < PER_THREAD; b++) {
+            tile.place[my_bins + b] += ends[b];
+            for (int w = 0; w < WARPS; w++)
+                tile.counts[w][my_bins + b] = 0;
+        }
+    }
+}
+
+__global__ void radix_starts(const int64_t *places, int n_bins, int64_t stride, int64_t n,
+                             int64_t *out_starts) {
+    for (int64_t b = cuda_thread(); b <= n_bins; b += cuda_threads())
+        out_starts[b] = b < n_bins ? places[b * stride] : n;
+}
+
+__global__ void find_starts(const uint64_t *keys, int64_t n, int shift, int n_parts, int64_t *out_starts) {
+    for (int64_t part = cuda_thread(); part <= n_parts; part += cuda_threads()) {
+        int64_t low = 0, high = n;
+        while (low < high) {
+            const int64_t middle = low + (high - low) / 2;
+            if ((int64_t)(keys[middle] >> shift) < part)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        out_starts[part] = low;
+    }
+}
+
+template <int BINS>
+static void radix(cudaStream_t stream, const struct cuda_radix_pass &pass, int64_t *out_starts) {
+    const int64_t blocks = n_blocks(pass.n), share = tiles_of_block(pass.n) * TILE;
+    const int n_bins = 1 << pass.bits;
+    int64_t *counts = (int64_t *)pass.scratch;
+    SX_LAUNCH(radix_count<BINS>, (unsigned)blocks, CUDA_THREADS, 0, stream, pass, share, counts);
+    cuda_exclusive_sum(stream, counts, n_bins * blocks, counts, counts + n_bins * blocks + 1);
+    SX_LAUNCH(radix_move<BINS>, (unsigned)blocks, CUDA_THREADS, 0, stream, pass, share, counts);
+    if (out_starts)
+        SX_LAUNCH(radix_starts, cuda_blocks(n_bins + 1), CUDA_THREADS, 0, stream, counts, n_bins, blocks,
+                  pass.n, out_starts);
+}
+
+extern "C" {
+
+size_t cuda_radix_bytes(int64_t n, int bits) {
+    const int64_t counts = n_blocks(n) << bits;
+    return (size_t)(counts + 1) * sizeof(int64_t) + cuda_exclusive_sum_bytes(counts);
+}
+void cuda_radix(cudaStream_t stream, const struct cuda_radix_pass *pass, int64_t *out_starts) {
+    if (pass->bits <= NARROW_BITS)
+        radix<1 << NARROW_BITS>(stream, *pass, out_starts);
+    else
+        radix<1 << CUDA_RADIX_BITS>(stream, *pass, out_starts);
+}
+void cuda_find_starts(cudaStream_t stream, const uint64_t *sorted_keys, int64_t n, int shift, int n_parts,
+                      int64_t *out_starts) {
+    SX_LAUNCH(find_starts, cuda_blocks(n_parts + 1), CUDA_THREADS, 0, stream, sorted_keys, n, shift, n_parts,
+              out_starts);
+}
+}
