@@ -230,7 +230,6 @@ struct stachio_report {
     enum stachio_engine engine; /* who answered: STACHIO_ENGINE_STACHIO or STACHIO_ENGINE_DUCKDB */
     const char
         *fallback_reason; /* why DuckDB answered under STACHIO_ENGINE_AUTO ("operator WINDOW"), else NULL */
-    const char *device;   /* "cpu", or the GPU's name */
     int threads;
     double plan_seconds;
     double execute_seconds;
@@ -238,6 +237,7 @@ struct stachio_report {
     struct stachio_progress progress;
     const struct stachio_operator *operators; /* none when DuckDB answered */
     int n_operators;
+    const char *device; /* "cpu", or the GPU's name */
 };
 /* After execute. What *out_report points to belongs to the query. */
 void stachio_query_report(struct stachio_query *query, struct stachio_report *out_report);

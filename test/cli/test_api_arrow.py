@@ -47,7 +47,8 @@ class Report(ctypes.Structure):
     _fields_ = [("engine", ctypes.c_int), ("fallback_reason", ctypes.c_char_p), ("threads", ctypes.c_int),
                 ("plan_seconds", ctypes.c_double), ("execute_seconds", ctypes.c_double),
                 ("peak_memory_bytes", ctypes.c_int64), ("progress", Progress),
-                ("operators", ctypes.POINTER(Operator)), ("n_operators", ctypes.c_int)]
+                ("operators", ctypes.POINTER(Operator)), ("n_operators", ctypes.c_int),
+                ("device", ctypes.c_char_p)]
 
 
 class Stream(ctypes.Structure):
@@ -177,7 +178,7 @@ def check_errors(library, directory):
     status = library.stachio_add_table(db.handle, b"x", b"/nowhere/*.parquet", ctypes.byref(db.error))
     require(status == FILE and b"/nowhere" in db.error.text, db.error.text.decode())
     handle = POINTER()
-    for wrong in (Options(0), Options(ctypes.sizeof(Options), -1), Options(ctypes.sizeof(Options), device=2)):
+    for wrong in (Options(0), Options(ctypes.sizeof(Options), -1), Options(ctypes.sizeof(Options), device=7)):
         status = library.stachio_open(ctypes.byref(wrong), ctypes.byref(handle), ctypes.byref(db.error))
         require(status == USAGE, "wrong options are taken")
     db.close()
