@@ -56,8 +56,7 @@ static enum sx_status open_zstd(struct sx_codecs *codecs, struct packed packed, 
                                      packed.stored_bytes);
     if (ZSTD_isError(got))
         return wrong(error, "zstd", ZSTD_getErrorName(got));
-    return got == packed.plain_bytes ? SX_OK
-                                     : wrong(error, "zstd", "fewer bytes than the page header tells");
+    return got == packed.plain_bytes ? SX_OK : wrong(error, "zstd", "fewer bytes than the page header tells");
 }
 
 /* gzip and zlib streams as zlib understands them: slower, but more tolerant. */

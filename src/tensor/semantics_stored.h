@@ -5,13 +5,13 @@
 
 #include "tensor/semantics.h"
 
-#define SX_STORED_INTEGER(name, stored_type, value_type)                                        \
+#define SX_STORED_INTEGER(name, stored_type, value_type)                             \
     SX_BOTH bool name(const uint8_t *stored, size_t stored_bytes, value_type *out) { \
-        stored_type value;                                                                 \
-        (void)stored_bytes;                                                                \
-        memcpy(&value, stored, sizeof value);                                              \
-        *out = (value_type)value;                                                          \
-        return true;                                                                       \
+        stored_type value;                                                           \
+        (void)stored_bytes;                                                          \
+        memcpy(&value, stored, sizeof value);                                        \
+        *out = (value_type)value;                                                    \
+        return true;                                                                 \
     }
 SX_STORED_INTEGER(sx_stored_1_to_1, uint8_t, uint8_t)
 SX_STORED_INTEGER(sx_stored_4_to_1, uint32_t, uint8_t)
@@ -57,6 +57,26 @@ SX_BOTH uint32_t sx_stored_u32(const uint8_t *stored) {
     uint32_t value;
     memcpy(&value, stored, sizeof value);
     return value;
+}
+
+/* ULEB128 at *at, which moves behind it. False when the bytes end or the value passes 64 bits. */
+SX_BOTH bool sx_stored_varint(const uint8_t *bytes, uint64_t size, uint64_t *at, uint64_t *out) {
+    uint64_t value = 0;
+    for (uint32_t shift = 0; shift < 64 && *at < size; shift += 7) {
+        const uint8_t byte = bytes[(*at)++];
+        if (shift == 63 && byte > 1)
+            return false;
+        value |= (uint64_t)(byte & 0x7f) << shift;
+        if (byte < 0x80) {
+            *out = value;
+            return true;
+        }
+    }
+    return false;
+}
+
+SX_BOTH uint64_t sx_stored_zigzag(uint64_t value) {
+    return value >> 1 ^ (0 - (value & 1));
 }
 
 /* Wraps where the day is out of range, as DuckDB does. */

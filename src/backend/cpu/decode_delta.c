@@ -1,10 +1,7 @@
 #include "backend/cpu/decode.h"
+#include "tensor/semantics_stored.h"
 
 enum { MAX_DELTA_BITS = 64, READ_AHEAD_BYTES = 40 }; /* bytes behind a group that unpacking may touch */
-
-static uint64_t from_zigzag(uint64_t value) {
-    return value >> 1 ^ (0 - (value & 1));
-}
 
 const char *decode_delta_start(struct decode_delta *delta, struct decode_bytes bytes) {
     uint64_t block, miniblocks, count, first;
@@ -20,7 +17,7 @@ const char *decode_delta_start(struct decode_delta *delta, struct decode_bytes b
         .miniblock_values = block / miniblocks,
         .n_miniblocks = (uint32_t)miniblocks,
         .miniblock = (uint32_t)miniblocks,
-        .last = from_zigzag(first),
+        .last = sx_stored_zigzag(first),
         .is_first = count > 0,
     };
     return NULL;
@@ -33,7 +30,7 @@ static const char *start_miniblock(struct decode_delta *delta) {
         uint64_t min_delta;
         if (!decode_varint(bytes, &min_delta) || decode_left(bytes) < delta->n_miniblocks)
             return "a block of DELTA_BINARY_PACKED values is cut off";
-        delta->min_delta = from_zigzag(min_delta);
+        delta->min_delta = sx_stored_zigzag(min_delta);
         delta->widths = bytes->at;
         bytes->at += delta->n_miniblocks;
         delta->miniblock = 0;

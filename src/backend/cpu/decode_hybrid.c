@@ -1,18 +1,11 @@
 #include "backend/cpu/decode.h"
+#include "tensor/semantics_stored.h"
 
 bool decode_varint(struct decode_bytes *bytes, uint64_t *out_value) {
-    uint64_t value = 0;
-    for (uint32_t shift = 0; shift < 64 && bytes->at < bytes->end; shift += 7) {
-        uint8_t byte = *bytes->at++;
-        if (shift == 63 && byte > 1)
-            return false;
-        value |= (uint64_t)(byte & 0x7f) << shift;
-        if (byte < 0x80) {
-            *out_value = value;
-            return true;
-        }
-    }
-    return false;
+    uint64_t at = 0;
+    const bool is_there = sx_stored_varint(bytes->at, decode_left(bytes), &at, out_value);
+    bytes->at += at;
+    return is_there;
 }
 
 struct decode_hybrid decode_hybrid_make(struct decode_bytes bytes, uint32_t width) {

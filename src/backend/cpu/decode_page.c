@@ -49,9 +49,8 @@ static enum sx_status decompress(struct sx_stream *stream, struct sx_decoder *de
         status = sx_buffer_create(stream->pool, offset + plain_bytes + DECODE_SLACK_BYTES, &page->buffer,
                                   &stream->error);
     if (status == SX_OK && plain_bytes > 0) /* empty pages may have no bytes at all, whatever the codec */
-        status =
-            sx_codec_decompress(&decoder->codecs, codec, bytes.at, decode_left(&bytes),
-                                (uint8_t *)page->buffer->data + offset, plain_bytes, &stream->error);
+        status = sx_codec_decompress(&decoder->codecs, codec, bytes.at, decode_left(&bytes),
+                                     (uint8_t *)page->buffer->data + offset, plain_bytes, &stream->error);
     if (status == SX_FILE)
         return sx_error_prefix(&stream->error, "page %d", index);
     SX_TRY(status);

@@ -200,9 +200,8 @@ static enum sx_status read_byte_decimals(struct sx_stream *stream, struct sx_dec
     SX_TRY(decode_byte_arrays(stream, decoder, page, pick, views, &heap));
     bool good = true;
     for (int64_t i = 0; i < pick->n; i++)
-        good &=
-            sx_big_endian((const uint8_t *)sx_string_bytes(&views[i]), views[i].length_bytes,
-                          decoder->value_bytes, (char *)out_values + (size_t)i * decoder->value_bytes);
+        good &= sx_big_endian((const uint8_t *)sx_string_bytes(&views[i]), views[i].length_bytes,
+                              decoder->value_bytes, (char *)out_values + (size_t)i * decoder->value_bytes);
     sx_buffer_release(heap);
     return good ? SX_OK : decode_error(stream, page->index, "%s", decoder->conversion.problem);
 }

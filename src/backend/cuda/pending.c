@@ -90,26 +90,3 @@ __attribute__((weak)) enum sx_status sx_cuda_sort(struct sx_stream *stream, cons
                                                   int64_t limit, struct sx_tensor *out_order) {
     return sx_error_set(&stream->error, SX_UNSUPPORTED, "sx_cuda_sort is not there yet");
 }
-__attribute__((weak)) enum sx_status sx_cuda_decoder_create(struct sx_stream *stream,
-                                                            const struct sx_chunk_spec *spec,
-                                                            const struct sx_page *pages, int n_pages,
-                                                            struct sx_buffer *owner,
-                                                            struct sx_decoder **out_decoder) {
-    return sx_error_set(&stream->error, SX_UNSUPPORTED, "sx_cuda_decoder_create is not there yet");
-}
-__attribute__((weak)) void sx_cuda_decoder_destroy(struct sx_stream *stream, struct sx_decoder *decoder) {}
-__attribute__((weak)) enum sx_status sx_cuda_decoder_read(struct sx_stream *stream,
-                                                          struct sx_decoder *decoder, int64_t rows,
-                                                          const struct sx_tensor *selection,
-                                                          struct sx_tensor *out_column) {
-    return sx_error_set(&stream->error, SX_UNSUPPORTED, "sx_cuda_decoder_read is not there yet");
-}
-__attribute__((weak)) enum sx_status sx_cuda_decoder_skip(struct sx_stream *stream,
-                                                          struct sx_decoder *decoder, int64_t rows) {
-    return sx_error_set(&stream->error, SX_UNSUPPORTED, "sx_cuda_decoder_skip is not there yet");
-}
-__attribute__((weak)) enum sx_status sx_cuda_decoder_dictionary(struct sx_stream *stream,
-                                                                struct sx_decoder *decoder,
-                                                                struct sx_dict **out_dict) {
-    return sx_error_set(&stream->error, SX_UNSUPPORTED, "sx_cuda_decoder_dictionary is not there yet");
-}

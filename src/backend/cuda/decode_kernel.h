@@ -1,0 +1,199 @@
+/* For the kernels that decode pages. Every read of page bytes is checked: what they tell may be wrong. */
+#ifndef SX_BACKEND_CUDA_DECODE_KERNEL_H
+#define SX_BACKEND_CUDA_DECODE_KERNEL_H
+
+#include "backend/cuda/kernel.h"
+#include "backend/cuda/launch_decode.h"
+#include "tensor/semantics_stored.h"
+
+/* Nothing more is done for page `p` of the decode. */
+__device__ static inline void page_fault(const struct decode_work &work, int32_t p,
+                                         enum decode_problem problem, uint64_t high = 0, int64_t row = 0) {
+    work.states[p].is_bad = 1;
+    cuda_fault_set(work.control, CUDA_FAULT_PAGE, (uint32_t)work.pages[p].index, row,
+                   (uint64_t)problem | high << 8);
+}
+
+/* `width` (0..64) bits from bit number `bit` of `size` bytes on; those behind the end are zero. */
+__device__ static inline uint64_t load_bits(const uint8_t *bytes, uint64_t size, uint64_t bit,
+                                            uint32_t width) {
+    const uint64_t mask = width == 64 ? UINT64_MAX : ((uint64_t)1 << width) - 1;
+    const uintptr_t begin = (uintptr_t)bytes, at = begin + bit / 8, word = at & ~(uintptr_t)7;
+    if (word >= begin && word + 16 <= begin + size) {
+        const uint64_t *words = (const uint64_t *)word;
+        const uint32_t shift = (uint32_t)(at - word) * 8 + (uint32_t)(bit % 8);
+        const uint64_t high = shift ? words[1] << (64 - shift) : 0;
+        return (words[0] >> shift | high) & mask;
+    }
+    uint64_t value = 0;
+    const uint32_t shift = (uint32_t)(bit % 8);
+    for (uint32_t i = 0; i < (shift + width + 7) / 8 && bit / 8 + i < size; i++) {
+        const uint64_t byte = bytes[bit / 8 + i];
+        value |= i ? byte << (8 * i - shift) : byte >> shift;
+    }
+    return value & mask;
+}
+
+/* ---- RLE and bit-packing hybrid ---- */
+
+struct hybrid {
+    const uint8_t *bytes;
+    uint32_t size, width; /* width 0..32 */
+};
+
+struct hybrid_run {
+    uint64_t count;
+    bool is_packed;
+    uint32_t at;    /* of the packed bits */
+    uint32_t value; /* of a repeated run */
+};
+
+/* The run whose header is at *at, which moves behind it. False at the end, or where the bytes are damaged.
+ * Of a packed run that the end cuts off, the values that are there count. */
+__device__ static inline bool hybrid_next(const struct hybrid &h, uint32_t *at, struct hybrid_run *run) {
+    uint64_t header, behind = *at;
+    if (!sx_stored_varint(h.bytes, h.size, &behind, &header) || header > UINT32_MAX)
+        return false;
+    *at = (uint32_t)behind;
+    const uint32_t left = h.size - *at;
+    run->is_packed = header & 1;
+    run->count = header >> 1;
+    run->at = *at;
+    run->value = 0;
+    if (run->is_packed) {
+        const uint64_t bytes = run->count * h.width;
+        run->count = bytes <= left ? run->count * 8 : (uint64_t)left * 8 / h.width;
+        *at += bytes <= left ? (uint32_t)bytes : left;
+        return true;
+    }
+    const uint32_t value_bytes = (h.width + 7) / 8;
+    if (left < value_bytes)
+        return false;
+    for (uint32_t b = 0; b < value_bytes; b++)
+        run->value |= (uint32_t)h.bytes[(*at)++] << (8 * b);
+    return h.width >= 32 || run->value >> h.width == 0;
+}
+
+/* One thread: finds the runs in which the page's tiles of `needed` values begin. */
+__device__ static inline void hybrid_walk(const struct decode_work &work, int32_t p, const struct hybrid &h,
+                                          int64_t needed, enum decode_problem problem) {
+    struct decode_run_at *runs = work.runs + work.pages[p].first_tile;
+    uint32_t at = 0;
+    int64_t done = 0;
+    for (int64_t tile = 0; done < needed;) {
+        const uint32_t header = at;
+        struct hybrid_run run;
+        if (!hybrid_next(h, &at, &run)) {
+            page_fault(work, p, problem, (uint64_t)done, needed);
+            return;
+        }
+        done += (int64_t)run.count;
+        for (; tile * DECODE_TILE < done && tile * DECODE_TILE < needed; tile++)
+            runs[tile] = {header, 0, (uint64_t)(tile * DECODE_TILE) - ((uint64_t)done - run.count)};
+    }
+}
+
+/* A warp: the `count` values of tile `t`, value i to write(i, value). */
+template <typename Write>
+__device__ static inline void hybrid_expand(const struct decode_work &work, int64_t t, const struct hybrid &h,
+                                            int64_t count, Write write) {
+    const int lane = (int)threadIdx.x % CUDA_WARP;
+    uint32_t at = work.runs[t].header;
+    uint64_t passed = work.runs[t].passed;
+    for (int64_t done = 0; done < count; passed = 0) {
+        struct hybrid_run run;
+        if (!hybrid_next(h, &at, &run)) /* never: the walk has been here */
+            return;
+        const int64_t left = (int64_t)(run.count - passed), n = left < count - done ? left : count - done;
+        for (int64_t i = lane; i < n; i += CUDA_WARP)
+            write(done + i,
+                  run.is_packed
+                      ? (uint32_t)load_bits(h.bytes, h.size,
+                                            (uint64_t)run.at * 8 + (passed + (uint64_t)i) * h.width, h.width)
+                      : run.value);
+        done += n;
+    }
+}
+
+/* ---- tiles ---- */
+
+/* Rows of a tile, and the values that they have. */
+struct tile_rows {
+    int32_t page;
+    int64_t first_row; /* in the decode */
+    int32_t n;
+    const uint16_t *in_tile; /* NULL: the page has no levels */
+    const uint8_t *valid;
+    int64_t first_value; /* in the page */
+};
+
+__device__ static inline struct tile_rows tile_rows_of(const struct decode_work &work, int64_t t) {
+    const struct decode_tile tile = work.tiles[t];
+    const struct decode_page &page = work.pages[tile.page];
+    struct tile_rows rows = {};
+    const int32_t left = page.n_rows - tile.first;
+    rows.page = tile.page;
+    rows.first_row = page.first_row + tile.first;
+    rows.n = left < DECODE_TILE ? left : DECODE_TILE;
+    rows.first_value = tile.first;
+    if (page.level_kind != DECODE_NO_LEVELS) {
+        rows.in_tile = work.in_tile + rows.first_row;
+        rows.valid = work.valid + rows.first_row;
+        rows.first_value = work.tile_values[t];
+    }
+    return rows;
+}
+
+/* Value of row i of the tile, or -1 where it is null. */
+__device__ static inline int64_t tile_value_of(const struct tile_rows &rows, int32_t i) {
+    if (!rows.in_tile)
+        return rows.first_value + i;
+    return rows.valid[i] ? rows.first_value + rows.in_tile[i] : -1;
+}
+
+/* A block per tile: each(page number, row, value or -1) for all rows of pages whose source is in `sources`,
+ * a mask of bits. */
+template <typename Each>
+__device__ static inline void each_row(const struct decode_work &work, uint32_t sources, Each each) {
+    for (int64_t t = blockIdx.x; t < work.n_tiles; t += gridDim.x) {
+        const int32_t p = work.tiles[t].page;
+        if (!(sources >> work.pages[p].source & 1) || work.states[p].is_bad)
+            continue;
+        const struct tile_rows rows = tile_rows_of(work, t);
+        for (int32_t i = (int32_t)threadIdx.x; i < rows.n; i += (int32_t)blockDim.x)
+            each(p, rows.first_row + i, tile_value_of(rows, i));
+    }
+}
+
+/* The same for values: each(page, value). */
+template <typename Each>
+__device__ static inline void each_value(const struct decode_work &work, enum decode_source source,
+                                         Each each) {
+    for (int64_t t = blockIdx.x; t < work.n_tiles; t += gridDim.x) {
+        const struct decode_tile tile = work.tiles[t];
+        const struct decode_page &page = work.pages[tile.page];
+        if (page.source != source || work.states[tile.page].is_bad)
+            continue;
+        const int32_t n = work.states[tile.page].n_values;
+        const int32_t end = n - tile.first < DECODE_TILE ? n : tile.first + DECODE_TILE;
+        for (int32_t v = tile.first + (int32_t)threadIdx.x; v < end; v += (int32_t)blockDim.x)
+            each(page, (int64_t)v);
+    }
+}
+
+static inline unsigned tile_blocks(const struct decode_work *work) {
+    return cuda_blocks((int64_t)work->n_tiles * CUDA_THREADS);
+}
+/* Where a warp takes a tile. */
+static inline unsigned tile_warp_blocks(const struct decode_work *work) {
+    return cuda_blocks((int64_t)work->n_tiles * CUDA_WARP);
+}
+/* Number of this warp in the grid, and of its next tile. */
+__device__ static inline int64_t grid_warp() {
+    return cuda_thread() / CUDA_WARP;
+}
+__device__ static inline int64_t grid_warps() {
+    return cuda_threads() / CUDA_WARP;
+}
+
+#endif

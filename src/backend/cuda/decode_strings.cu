@@ -1,0 +1,244 @@
+/* Strings: where each begins and how long it is, and from that views, or decimals. A view is 16 bytes; its
+ * bytes are read once, to check them, and stay where they are. */
+#include "backend/cuda/block.h"
+#include "backend/cuda/decode_kernel.h"
+#include "tensor/semantics_stored.h"
+#include "tensor/semantics_utf8.h"
+
+/* ---- PLAIN: each string stands behind its length ---- */
+
+constexpr uint32_t WINDOW_BYTES = 4096, LENGTH_BYTES = 4;
+
+/* A warp: bytes [base, base + WINDOW_BYTES) of the body as far as they are there; base is a multiple of 8. */
+__device__ static inline void load_window(const struct decode_page &page, uint32_t base, uint64_t *window) {
+    const uint32_t there = page.body_bytes - base < WINDOW_BYTES ? page.body_bytes - base : WINDOW_BYTES;
+    const uint8_t *from = page.body + base;
+    for (uint32_t k = threadIdx.x; k < there / 8; k += CUDA_WARP)
+        window[k] = ((const uint64_t *)from)[k];
+    for (uint32_t k = there / 8 * 8 + threadIdx.x; k < there; k += CUDA_WARP)
+        ((uint8_t *)window)[k] = from[k];
+    __syncwarp();
+}
+
+struct plain_walk {
+    uint32_t at; /* of the next string's length */
+    int32_t done;
+    bool is_bad;
+};
+
+/* One thread: as far as lengths are in the window. Who waits for the memory is the whole warp, a window at a
+ * time; a step within takes some 30 ns. */
+__device__ static inline struct plain_walk walk_window(const struct decode_work &work,
+                                                       const struct decode_page &page, int32_t n,
+                                                       uint32_t base, const uint8_t *window,
+                                                       struct plain_walk walk) {
+    while (walk.done < n) {
+        const uint32_t left = page.body_bytes - walk.at;
+        if (left < LENGTH_BYTES) {
+            walk.is_bad = true;
+            return walk;
+        }
+        if (walk.at - base > WINDOW_BYTES - LENGTH_BYTES)
+            return walk;
+        const uint32_t length = sx_stored_u32(window + (walk.at - base));
+        if (length > left - LENGTH_BYTES) {
+            walk.is_bad = true;
+            return walk;
+        }
+        work.offsets[page.first_row + walk.done] = (int64_t)walk.at + LENGTH_BYTES;
+        work.lengths[page.first_row + walk.done] = length;
+        walk.at += LENGTH_BYTES + length;
+        walk.done++;
+    }
+    return walk;
+}
+
+/* A block of one warp per page. */
+__global__ void walk_plain(struct decode_work work) {
+    __shared__ uint64_t window[WINDOW_BYTES / 8];
+    const int32_t p = (int32_t)blockIdx.x, n = work.states[p].n_values;
+    const struct decode_page &page = work.pages[p];
+    if (page.source != DECODE_PLAIN_BYTES || work.states[p].is_bad)
+        return;
+    struct plain_walk walk = {};
+    while (walk.done < n && !walk.is_bad) {
+        const uint32_t base = walk.at & ~7u;
+        load_window(page, base, window);
+        if (threadIdx.x == 0)
+            walk = walk_window(work, page, n, base, (const uint8_t *)window, walk);
+        walk.at = __shfl_sync(0xffffffffu, walk.at, 0);
+        walk.done = __shfl_sync(0xffffffffu, walk.done, 0);
+        walk.is_bad = __shfl_sync(0xffffffffu, (int)walk.is_bad, 0);
+    }
+    if (walk.is_bad && threadIdx.x == 0)
+        page_fault(work, p, DECODE_STRING_END);
+}
+
+/* ---- lengths apart from the bytes: a block per page ---- */
+
+__global__ void sum_lengths(struct decode_work work) {
+    const int32_t p = (int32_t)blockIdx.x, n = work.states[p].n_values;
+    const struct decode_page &page = work.pages[p];
+    int64_t carry = 0, total;
+    if (page.source != DECODE_LENGTHS || work.states[p].is_bad)
+        return;
+    for (int32_t base = 0; base < n; base += CUDA_THREADS, carry += total) {
+        const int32_t v = base + (int32_t)threadIdx.x;
+        const int64_t before = block_exclusive(v < n ? (int64_t)work.lengths[page.first_row + v] : 0, &total);
+        if (v < n)
+            work.offsets[page.first_row + v] = carry + before;
+    }
+    if (threadIdx.x == 0 && carry > (int64_t)(page.body_bytes - page.text_at))
+        page_fault(work, p, DECODE_STRING_END);
+}
+
+/* ---- front coding: each value begins like the one before ---- */
+
+__device__ static inline int64_t whole_length(const struct decode_work &work, int64_t at) {
+    return (int64_t)work.prefixes[at] + work.lengths[at];
+}
+
+__device__ static inline void check_front_coded(const struct decode_work &work, int32_t p, int32_t v,
+                                                uint32_t fixed_bytes) {
+    const int64_t at = work.pages[p].first_row + v;
+    const int64_t before = v > 0 ? whole_length(work, at - 1) : 0, length = whole_length(work, at);
+    if (work.prefixes[at] > before)
+        page_fault(work, p, DECODE_PREFIX, work.prefixes[at], before);
+    else if (length > (int64_t)UINT32_MAX)
+        page_fault(work, p, DECODE_STRING_END);
+    else if (fixed_bytes && length != fixed_bytes)
+        page_fault(work, p, DECODE_LENGTH, (uint64_t)length, fixed_bytes);
+}
+
+__global__ void sum_front_coded(struct decode_work work, uint32_t fixed_bytes) {
+    const int32_t p = (int32_t)blockIdx.x, n = work.states[p].n_values;
+    const struct decode_page &page = work.pages[p];
+    int64_t suffixes = 0, bytes = 0, suffix_total, total;
+    if (page.source != DECODE_FRONT_CODED || work.states[p].is_bad)
+        return;
+    for (int32_t base = 0; base < n; base += CUDA_THREADS, suffixes += suffix_total, bytes += total) {
+        const int32_t v = base + (int32_t)threadIdx.x;
+        const int64_t at = page.first_row + v;
+        const int64_t source = block_exclusive(v < n ? (int64_t)work.lengths[at] : 0, &suffix_total);
+        const int64_t offset = block_exclusive(v < n ? whole_length(work, at) : 0, &total);
+        if (v >= n)
+            continue;
+        work.sources[at] = suffixes + source;
+        work.offsets[at] = bytes + offset;
+        check_front_coded(work, p, v, fixed_bytes);
+    }
+    if (threadIdx.x != 0)
+        return;
+    if (suffixes > (int64_t)(page.body_bytes - page.text_at))
+        page_fault(work, p, DECODE_STRING_END);
+    work.states[p].text_bytes = bytes;
+}
+
+/* A block of one warp per page, which goes from value to value: each needs the one before. That costs two
+ * dependent accesses to memory a value, some 0.5 us. */
+__global__ void rebuild(struct decode_work work) {
+    const int32_t p = (int32_t)blockIdx.x, n = work.states[p].n_values;
+    const struct decode_page &page = work.pages[p];
+    if (page.source != DECODE_FRONT_CODED || work.states[p].is_bad)
+        return;
+    volatile uint8_t *out = (uint8_t *)page.stored; /* lanes read what others wrote */
+    const uint8_t *text = page.body + page.text_at;
+    int64_t previous = 0;
+    for (int32_t v = 0; v < n; v++) {
+        const int64_t at = page.first_row + v, offset = work.offsets[at], source = work.sources[at];
+        const uint32_t prefix = work.prefixes[at], suffix = work.lengths[at];
+        for (uint32_t k = threadIdx.x; k < prefix; k += CUDA_WARP)
+            out[offset + k] = out[previous + k];
+        for (uint32_t k = threadIdx.x; k < suffix; k += CUDA_WARP)
+            out[offset + prefix + k] = text[source + k];
+        previous = offset;
+        __syncwarp();
+    }
+}
+
+/* ---- views and decimals ---- */
+
+#define BYTES_SOURCES (1u << DECODE_PLAIN_BYTES | 1u << DECODE_LENGTHS | 1u << DECODE_FRONT_CODED)
+
+__device__ static inline uint32_t string_length(const struct decode_work &work, int32_t p, int64_t v) {
+    const int64_t at = work.pages[p].first_row + v;
+    return work.lengths[at] + (work.pages[p].source == DECODE_FRONT_CODED ? work.prefixes[at] : 0);
+}
+__device__ static inline const uint8_t *string_at(const struct decode_work &work, int32_t p, int64_t v) {
+    return work.pages[p].stored + work.offsets[work.pages[p].first_row + v];
+}
+
+__device__ static inline struct sx_string view_of(const uint8_t *bytes, uint32_t length) {
+    struct sx_string view = {};
+    const uint32_t head = length <= SX_STRING_INLINE_BYTES ? length : (uint32_t)sizeof view.u.ref.prefix;
+    view.length_bytes = length;
+    for (uint32_t i = 0; i < head; i++)
+        view.u.inlined[i] = (char)bytes[i];
+    if (length > SX_STRING_INLINE_BYTES)
+        view.u.ref.pointer = (const char *)bytes;
+    return view;
+}
+
+__device__ static inline void put_view(const struct decode_work &work, int32_t p, int64_t row,
+                                       const uint8_t *bytes, uint32_t length) {
+    if (work.is_text && !sx_utf8_is_valid(bytes, length))
+        page_fault(work, p, DECODE_TEXT);
+    if (length > SX_STRING_INLINE_BYTES && !*(volatile int64_t *)work.n_long)
+        *(volatile int64_t *)work.n_long = 1;
+    ((struct sx_string *)work.out)[row] = view_of(bytes, length);
+}
+
+__global__ void put_views(struct decode_work work) {
+    each_row(work, BYTES_SOURCES, [=](int32_t p, int64_t row, int64_t v) {
+        if (v < 0)
+            ((struct sx_string *)work.out)[row] = {};
+        else
+            put_view(work, p, row, string_at(work, p, v), string_length(work, p, v));
+    });
+}
+
+__global__ void put_fixed_views(struct decode_work work) {
+    const uint32_t sources = 1u << DECODE_PLAIN | 1u << DECODE_SPLIT | 1u << DECODE_FRONT_CODED;
+    each_row(work, sources, [=](int32_t p, int64_t row, int64_t v) {
+        if (v < 0)
+            ((struct sx_string *)work.out)[row] = {};
+        else
+            put_view(work, p, row, work.pages[p].stored + v * work.stored_bytes, work.stored_bytes);
+    });
+}
+
+template <typename T> __global__ void put_decimals(struct decode_work work) {
+    each_row(work, BYTES_SOURCES, [=](int32_t p, int64_t row, int64_t v) {
+        T value = 0;
+        if (v >= 0 && !sx_big_endian(string_at(work, p, v), string_length(work, p, v), sizeof value, &value))
+            page_fault(work, p, DECODE_CONVERSION);
+        ((T *)work.out)[row] = value;
+    });
+}
+
+extern "C" {
+void cuda_decode_plain_bytes(cudaStream_t stream, const struct decode_work *work) {
+    SX_LAUNCH(walk_plain, (unsigned)work->n_pages, CUDA_WARP, 0, stream, *work);
+}
+void cuda_decode_lengths(cudaStream_t stream, const struct decode_work *work) {
+    SX_LAUNCH(sum_lengths, (unsigned)work->n_pages, CUDA_THREADS, 0, stream, *work);
+}
+void cuda_decode_front_coded(cudaStream_t stream, const struct decode_work *work, uint32_t fixed_bytes) {
+    SX_LAUNCH(sum_front_coded, (unsigned)work->n_pages, CUDA_THREADS, 0, stream, *work, fixed_bytes);
+}
+void cuda_decode_rebuild(cudaStream_t stream, const struct decode_work *work) {
+    SX_LAUNCH(rebuild, (unsigned)work->n_pages, CUDA_WARP, 0, stream, *work);
+}
+void cuda_decode_views(cudaStream_t stream, const struct decode_work *work) {
+    SX_LAUNCH(put_views, tile_blocks(work), CUDA_THREADS, 0, stream, *work);
+}
+void cuda_decode_fixed_views(cudaStream_t stream, const struct decode_work *work) {
+    SX_LAUNCH(put_fixed_views, tile_blocks(work), CUDA_THREADS, 0, stream, *work);
+}
+void cuda_decode_byte_decimals(cudaStream_t stream, const struct decode_work *work) {
+    if (work->value_bytes == sizeof(int64_t))
+        SX_LAUNCH(put_decimals<int64_t>, tile_blocks(work), CUDA_THREADS, 0, stream, *work);
+    else
+        SX_LAUNCH(put_decimals<sx_i128>, tile_blocks(work), CUDA_THREADS, 0, stream, *work);
+}
+}

@@ -1,0 +1,205 @@
+/* Values of fixed length: to stored values side by side, where they are not that already, and from there to
+ * the column's. A value is read and written once or twice: 2 to 4 times its width moves. */
+#include "backend/cuda/block.h"
+#include "backend/cuda/decode_kernel.h"
+#include "tensor/semantics_stored.h"
+
+/* ---- to stored values ---- */
+
+__global__ void stage_bits(struct decode_work work) {
+    each_value(work, DECODE_BITS, [=](const struct decode_page &page, int64_t v) {
+        work.staged[page.first_row + v] = page.body[v / 8] >> (v % 8) & 1;
+    });
+}
+
+/* Byte b of value i is at b * values + i. */
+__global__ void stage_split(struct decode_work work) {
+    each_value(work, DECODE_SPLIT, [=](const struct decode_page &page, int64_t v) {
+        uint8_t *out = work.staged + (page.first_row + v) * work.stored_bytes;
+        for (uint32_t b = 0; b < work.stored_bytes; b++)
+            out[b] = page.body[(int64_t)b * page.n_there + v];
+    });
+}
+
+/* RLE booleans stand behind their length. */
+__device__ static inline struct hybrid hybrid_of(const struct decode_page &page) {
+    return {page.body + page.text_at, page.body_bytes - page.text_at, page.code_width};
+}
+
+__global__ void walk_runs(struct decode_work work, enum decode_source source) {
+    const int32_t p = (int32_t)blockIdx.x;
+    if (work.pages[p].source == source && !work.states[p].is_bad)
+        hybrid_walk(work, p, hybrid_of(work.pages[p]), work.states[p].n_values, DECODE_TOO_FEW);
+}
+
+template <typename T>
+__global__ void expand_runs(struct decode_work work, enum decode_source source, T *all) {
+    for (int64_t t = grid_warp(); t < work.n_tiles; t += grid_warps()) {
+        const struct decode_tile tile = work.tiles[t];
+        const struct decode_page &page = work.pages[tile.page];
+        const int32_t left = work.states[tile.page].n_values - tile.first;
+        if (page.source != source || work.states[tile.page].is_bad || left <= 0)
+            continue;
+        T *out = all + page.first_row + tile.first;
+        hybrid_expand(work, t, hybrid_of(page), left < DECODE_TILE ? left : DECODE_TILE,
+                      [=](int64_t i, uint32_t value) { out[i] = (T)value; });
+    }
+}
+
+/* ---- DELTA_BINARY_PACKED: a block per page ---- */
+
+__device__ static inline uint64_t delta_at(const struct decode_work &work, const struct decode_page &page,
+                                           const struct decode_deltas &deltas, uint32_t i) {
+    const uint32_t m = i / deltas.miniblock_values, inside = i % deltas.miniblock_values;
+    const struct decode_miniblock mini = work.miniblocks[deltas.first_miniblock + (int32_t)m];
+    return mini.min_delta + load_bits(page.body, page.body_bytes,
+                                      (uint64_t)mini.at * 8 + (uint64_t)inside * mini.width, mini.width);
+}
+
+template <typename T>
+__device__ static inline void sum_deltas(const struct decode_work &work, const struct decode_page &page,
+                                         const struct decode_deltas &deltas, int64_t n, T *out) {
+    constexpr int ITEMS = 4;
+    uint64_t carry = deltas.first;
+    if (threadIdx.x == 0 && n > 0)
+        out[0] = (T)carry;
+    for (int64_t base = 1; base < n; base += CUDA_THREADS * ITEMS) {
+        const int64_t first = base + (int64_t)threadIdx.x * ITEMS;
+        uint64_t values[ITEMS], sum = 0, total;
+        for (int k = 0; k < ITEMS; k++)
+            sum += values[k] = first + k < n ? delta_at(work, page, deltas, (uint32_t)(first + k - 1)) : 0;
+        uint64_t value = carry + block_exclusive(sum, &total);
+        for (int k = 0; k < ITEMS && first + k < n; k++)
+            out[first + k] = (T)(value += values[k]);
+        carry += total;
+    }
+}
+
+__global__ void stage_deltas(struct decode_work work) {
+    const struct decode_page &page = work.pages[blockIdx.x];
+    const struct decode_state state = work.states[blockIdx.x];
+    const int64_t n = state.n_values;
+    if (state.is_bad)
+        return;
+    switch (page.source) {
+    case DECODE_DELTA:
+        if (work.stored_bytes == sizeof(uint32_t))
+            sum_deltas(work, page, page.deltas[0], n, (uint32_t *)work.staged + page.first_row);
+        else
+            sum_deltas(work, page, page.deltas[0], n, (uint64_t *)work.staged + page.first_row);
+        break;
+    case DECODE_FRONT_CODED:
+        sum_deltas(work, page, page.deltas[0], n, work.prefixes + page.first_row);
+        sum_deltas(work, page, page.deltas[1], n, work.lengths + page.first_row);
+        break;
+    case DECODE_LENGTHS: sum_deltas(work, page, page.deltas[0], n, work.lengths + page.first_row); break;
+    default: break;
+    }
+}
+
+/* ---- to the column's values ---- */
+
+#define FIXED_SOURCES                                                                      \
+    (1u << DECODE_PLAIN | 1u << DECODE_BITS | 1u << DECODE_RLE_BITS | 1u << DECODE_SPLIT | \
+     1u << DECODE_DELTA | 1u << DECODE_FRONT_CODED)
+
+/* `word`: type that stored values are read as, which they are aligned to. */
+#define LOADER(name, type, word)                                                                \
+    struct load_##name {                                                                        \
+        typedef type value;                                                                     \
+        __device__ static bool load(const uint8_t *stored, uint32_t stored_bytes, value *out) { \
+            if (sizeof(word) == 1)                                                              \
+                return sx_stored_##name(stored, stored_bytes, out);                             \
+            const word whole = *(const word *)stored;                                           \
+            return sx_stored_##name((const uint8_t *)&whole, stored_bytes, out);                \
+        }                                                                                       \
+    };
+DECODE_CONVERSION_LIST(LOADER)
+#undef LOADER
+
+template <typename L> __global__ void convert(struct decode_work work, enum decode_problem problem) {
+    each_row(work, FIXED_SOURCES, [=](int32_t p, int64_t row, int64_t v) {
+        typename L::value value = 0;
+        const uint8_t *stored = work.pages[p].stored + v * work.stored_bytes;
+        if (v >= 0 && !L::load(stored, work.stored_bytes, &value))
+            page_fault(work, p, problem);
+        ((typename L::value *)work.out)[row] = value;
+    });
+}
+
+/* ---- dictionary codes ---- */
+
+struct word16 {
+    uint64_t low, high;
+};
+
+/* `entries` NULL: the codes themselves. */
+template <typename T> __global__ void take_codes(struct decode_work work, const T *entries) {
+    each_row(work, 1u << DECODE_CODES, [=](int32_t p, int64_t row, int64_t v) {
+        const uint32_t code = v >= 0 ? work.codes[work.pages[p].first_row + v] : 0;
+        T *out = (T *)work.out + row;
+        if (v >= 0 && code >= (uint64_t)work.n_entries)
+            page_fault(work, p, DECODE_CODE, code, work.n_entries);
+        else if (entries)
+            *out = v >= 0 ? entries[code] : T{};
+        else
+            *(uint32_t *)out = code;
+    });
+}
+
+template <typename T> static void take_entries(cudaStream_t stream, const struct decode_work *work) {
+    SX_LAUNCH(take_codes, tile_blocks(work), CUDA_THREADS, 0, stream, *work, (const T *)work->entries);
+}
+
+template <typename T>
+static void decode_runs(cudaStream_t stream, const struct decode_work *work, enum decode_source source,
+                        T *all) {
+    SX_LAUNCH(walk_runs, (unsigned)work->n_pages, 1, 0, stream, *work, source);
+    SX_LAUNCH(expand_runs, tile_warp_blocks(work), CUDA_THREADS, 0, stream, *work, source, all);
+}
+
+extern "C" {
+void cuda_decode_bits(cudaStream_t stream, const struct decode_work *work) {
+    SX_LAUNCH(stage_bits, tile_blocks(work), CUDA_THREADS, 0, stream, *work);
+}
+void cuda_decode_rle_bits(cudaStream_t stream, const struct decode_work *work) {
+    decode_runs(stream, work, DECODE_RLE_BITS, work->staged);
+}
+void cuda_decode_split(cudaStream_t stream, const struct decode_work *work) {
+    SX_LAUNCH(stage_split, tile_blocks(work), CUDA_THREADS, 0, stream, *work);
+}
+void cuda_decode_deltas(cudaStream_t stream, const struct decode_work *work) {
+    SX_LAUNCH(stage_deltas, (unsigned)work->n_pages, CUDA_THREADS, 0, stream, *work);
+}
+void cuda_decode_codes(cudaStream_t stream, const struct decode_work *work) {
+    decode_runs(stream, work, DECODE_CODES, work->codes);
+}
+
+void cuda_decode_convert(cudaStream_t stream, const struct decode_work *work,
+                         enum decode_conversion conversion) {
+    const enum decode_problem problem = conversion == DECODE_millis ? DECODE_MILLIS : DECODE_CONVERSION;
+    switch (conversion) {
+#define CONVERT(name, type, word)                                                                    \
+    case DECODE_##name:                                                                              \
+        SX_LAUNCH(convert<load_##name>, tile_blocks(work), CUDA_THREADS, 0, stream, *work, problem); \
+        break;
+        DECODE_CONVERSION_LIST(CONVERT)
+#undef CONVERT
+    default: break;
+    }
+}
+
+void cuda_decode_take_codes(cudaStream_t stream, const struct decode_work *work, bool as_codes) {
+    if (as_codes) {
+        SX_LAUNCH(take_codes, tile_blocks(work), CUDA_THREADS, 0, stream, *work, (const uint32_t *)nullptr);
+        return;
+    }
+    switch (work->value_bytes) {
+    case 1: take_entries<uint8_t>(stream, work); break;
+    case 2: take_entries<uint16_t>(stream, work); break;
+    case 4: take_entries<uint32_t>(stream, work); break;
+    case 8: take_entries<uint64_t>(stream, work); break;
+    default: take_entries<word16>(stream, work);
+    }
+}
+}

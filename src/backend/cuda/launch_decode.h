@@ -1,0 +1,197 @@
+/* Decoding of Parquet pages on the device: what the host tells the kernels, and their launches.
+ *
+ * A decode is about a range of pages that become one column. Its rows are counted through all pages; a page's
+ * rows are [first_row, first_row + n_rows). Values are counted within their page; a page has at most as many
+ * as rows, so per-value arrays have room for one a row, and a page's values stand at first_row + value. Pages
+ * fall into tiles of DECODE_TILE rows; the same numbers serve for tiles of values. */
+#ifndef SX_BACKEND_CUDA_LAUNCH_DECODE_H
+#define SX_BACKEND_CUDA_LAUNCH_DECODE_H
+
+#include <cuda_runtime_api.h>
+
+#include "backend/cuda/column.h"
+
+enum { DECODE_TILE = 1024 };
+
+/* What is wrong with a page: the low byte of fault.detail[0], with a number above it (`high`); another is in
+ * fault.row. X(name, text, numbers): the text is printf's, with up to two numbers (%llu), first `high`. */
+#define DECODE_PROBLEM_LIST(X)                                             \
+    X(LEVELS, "the definition levels are cut off or damaged")              \
+    X(TOO_FEW, "%llu values (%s) where %llu are needed")                   \
+    X(NO_DICTIONARY, "dictionary codes, but there is no dictionary page")  \
+    X(CODE, "dictionary code %llu of %llu entries")                        \
+    X(CONVERSION, "a value does not fit the column's type")                \
+    X(MILLIS, "a timestamp in milliseconds is out of range")               \
+    X(STRING_END, "a string reaches past the end of the page")             \
+    X(TEXT, "a string is invalid UTF-8")                                   \
+    X(PREFIX, "a prefix of %llu bytes of a string of %llu")                \
+    X(LENGTH, "a value of %llu bytes where all have %llu")                 \
+    X(DELTA_HEADER, "the header of DELTA_BINARY_PACKED values is cut off") \
+    X(DELTA_SIZES, "DELTA_BINARY_PACKED values in blocks of a wrong size") \
+    X(DELTA_BLOCK, "a block of DELTA_BINARY_PACKED values is cut off")     \
+    X(DELTA_WIDTH, "DELTA_BINARY_PACKED values of more than 64 bits")      \
+    X(DELTA_MORE, "more values than the DELTA_BINARY_PACKED header tells") \
+    X(CODE_WIDTH, "dictionary codes of more than 32 bits")                 \
+    X(RLE_END, "the RLE values are cut off")                               \
+    X(SPLIT_END, "BYTE_STREAM_SPLIT values are cut off")
+enum decode_problem {
+    DECODE_GOOD,
+#define DECODE_PROBLEM_ENUM(name, text) DECODE_##name,
+    DECODE_PROBLEM_LIST(DECODE_PROBLEM_ENUM)
+#undef DECODE_PROBLEM_ENUM
+};
+
+enum decode_levels { DECODE_NO_LEVELS, DECODE_HYBRID_LEVELS, DECODE_BIT_PACKED_LEVELS };
+
+/* How a page's values are stored. */
+enum decode_source {
+    DECODE_PRUNED, /* the page is not there: its rows are left as they are */
+    DECODE_PLAIN,  /* of fixed length */
+    DECODE_BITS,
+    DECODE_RLE_BITS,
+    DECODE_SPLIT,
+    DECODE_DELTA,
+    DECODE_CODES,
+    DECODE_PLAIN_BYTES, /* BYTE_ARRAY */
+    DECODE_LENGTHS,
+    DECODE_FRONT_CODED,
+    DECODE_N_SOURCES
+};
+
+/* Kinds of stored values of fixed length; the functions of tensor/semantics_stored.h: X(name, C type, word
+ * that stored values are aligned to) */
+#define DECODE_CONVERSION_LIST(X) \
+    X(1_to_1, uint8_t, uint8_t)   \
+    X(4_to_1, uint8_t, uint32_t)  \
+    X(4_to_2, uint16_t, uint32_t) \
+    X(4_to_4, uint32_t, uint32_t) \
+    X(4_to_8, int64_t, uint32_t)  \
+    X(4_to_16, sx_i128, uint32_t) \
+    X(8_to_8, uint64_t, uint64_t) \
+    X(8_to_16, sx_i128, uint64_t) \
+    X(be_to_8, int64_t, uint8_t)  \
+    X(be_to_16, sx_i128, uint8_t) \
+    X(int96, int64_t, uint8_t)    \
+    X(millis, int64_t, uint64_t)  \
+    X(nanos, int64_t, uint64_t)   \
+    X(f16, float, uint8_t)
+enum decode_conversion {
+#define DECODE_CONVERSION_ENUM(name, type, word) DECODE_##name,
+    DECODE_CONVERSION_LIST(DECODE_CONVERSION_ENUM)
+#undef DECODE_CONVERSION_ENUM
+        DECODE_NO_CONVERSION
+};
+
+/* A miniblock of DELTA_BINARY_PACKED: deltas of `width` bits from byte `at` of the body on. */
+struct decode_miniblock {
+    uint64_t min_delta;
+    uint32_t at;
+    uint32_t width;
+};
+
+struct decode_deltas {
+    uint64_t first;
+    int64_t n_there; /* values that the bytes hold */
+    int32_t first_miniblock;
+    uint32_t miniblock_values;
+    uint32_t problem; /* why there are no more: enum decode_problem */
+};
+
+/* `levels` and `body` lead to the device. */
+struct decode_page {
+    const uint8_t *levels;
+    const uint8_t *body;
+    const uint8_t *stored; /* values of fixed length side by side; strings: what their offsets count from */
+    uint32_t level_bytes;
+    uint32_t body_bytes;
+    uint32_t text_at; /* LENGTHS, FRONT_CODED: where in the body the strings' bytes begin */
+    int64_t first_row;
+    int64_t n_there; /* values that the body holds; -1: not known before they are decoded */
+    int32_t n_rows;
+    int32_t first_tile;
+    int32_t index; /* in the chunk */
+    uint8_t level_kind;
+    uint8_t source;
+    uint8_t encoding; /* the format's number */
+    uint8_t code_width;
+    struct decode_deltas deltas[2]; /* values, or lengths; of FRONT_CODED prefixes and suffixes */
+};
+
+struct decode_tile {
+    int32_t page;
+    int32_t first; /* row or value in the page */
+};
+
+struct decode_state {
+    int32_t n_values;   /* rows that are not null */
+    int32_t is_bad;     /* a fault was recorded: nothing more is done for the page */
+    int64_t text_bytes; /* FRONT_CODED: of all values */
+};
+
+/* Run of a hybrid in which a tile begins. */
+struct decode_run_at {
+    uint32_t header; /* the run's first byte */
+    uint32_t unused;
+    uint64_t passed; /* values of the run in front of the tile */
+};
+
+/* One decode. Arrays may be NULL where nothing needs them. */
+struct decode_work {
+    const struct decode_page *pages;
+    struct decode_state *states;
+    const struct decode_tile *tiles;
+    const struct decode_miniblock *miniblocks;
+    int32_t n_pages, n_tiles;
+    int64_t rows;
+    struct decode_run_at *runs; /* one a tile */
+    int32_t *tile_values;       /* of a tile's rows; then of all tiles in front of it in the page */
+    uint16_t *in_tile;          /* per row: values in front of it in its tile; NULL: no page has levels */
+    uint8_t *valid;             /* per row */
+    uint8_t *staged;            /* stored bytes of fixed length */
+    uint32_t *codes;            /* of dictionary entries */
+    int64_t *offsets;           /* of strings, from the page's `stored` on */
+    uint32_t *lengths;
+    uint32_t *prefixes;
+    int64_t *sources; /* FRONT_CODED: of suffixes, in the body */
+    uint32_t stored_bytes, value_bytes;
+    const void *entries; /* values of the dictionary */
+    int64_t n_entries;   /* -1: there is none */
+    bool is_text;        /* strings must be UTF-8 */
+    void *out;
+    int64_t *n_null;
+    int64_t *n_long; /* becomes 1 when a string has bytes outside of its view */
+    struct cuda_control *control;
+};
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Validity of all rows, where their values are, and states. */
+void cuda_decode_levels(cudaStream_t stream, const struct decode_work *work);
+/* `staged` of pages in that encoding. */
+void cuda_decode_bits(cudaStream_t stream, const struct decode_work *work);
+void cuda_decode_rle_bits(cudaStream_t stream, const struct decode_work *work);
+void cuda_decode_split(cudaStream_t stream, const struct decode_work *work);
+void cuda_decode_deltas(cudaStream_t stream, const struct decode_work *work);
+void cuda_decode_codes(cudaStream_t stream, const struct decode_work *work);
+/* offsets and lengths. */
+void cuda_decode_plain_bytes(cudaStream_t stream, const struct decode_work *work);
+void cuda_decode_lengths(cudaStream_t stream, const struct decode_work *work);
+/* Also the states' text_bytes, for memory that cuda_decode_rebuild fills at the pages' `stored`.
+ * `fixed_bytes` not 0: all values must have that length. */
+void cuda_decode_front_coded(cudaStream_t stream, const struct decode_work *work, uint32_t fixed_bytes);
+void cuda_decode_rebuild(cudaStream_t stream, const struct decode_work *work);
+/* Rows of `out`: from stored values of fixed length; from codes, either codes or entries; from strings. Each
+ * leaves the rows of other pages alone. */
+void cuda_decode_convert(cudaStream_t stream, const struct decode_work *work,
+                         enum decode_conversion conversion);
+void cuda_decode_take_codes(cudaStream_t stream, const struct decode_work *work, bool as_codes);
+void cuda_decode_views(cudaStream_t stream, const struct decode_work *work);
+void cuda_decode_fixed_views(cudaStream_t stream, const struct decode_work *work);
+void cuda_decode_byte_decimals(cudaStream_t stream, const struct decode_work *work);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
