@@ -117,79 +117,78 @@ void cuda_allocator_close(struct cuda_allocator *allocator);
 enum sx_status sx_cuda_stream_create(const struct sx_backend *backend, struct sx_pool *pool,
                                      const atomic_bool *cancel, struct sx_stream **out_stream,
                                      struct sx_error *error);
-void sx_cuda_stream_destroy(struct sx_stream *stream);
-enum sx_status sx_cuda_synchronise(struct sx_stream *stream);
-enum sx_status sx_cuda_batch_rows(struct sx_stream *stream, struct sx_batch *batch);
-enum sx_status sx_cuda_batch_to_host(struct sx_stream *stream, const struct sx_batch *batch,
+void sx_cuda_stream_destroy(struct sx_stream *base);
+enum sx_status sx_cuda_synchronise(struct sx_stream *base);
+enum sx_status sx_cuda_batch_rows(struct sx_stream *base, struct sx_batch *batch);
+enum sx_status sx_cuda_batch_to_host(struct sx_stream *base, const struct sx_batch *batch,
                                      struct sx_batch *out_batch);
-enum sx_status sx_cuda_batch_from_host(struct sx_stream *stream, const struct sx_batch *batch,
+enum sx_status sx_cuda_batch_from_host(struct sx_stream *base, const struct sx_batch *batch,
                                        struct sx_batch *out_batch);
-enum sx_status sx_cuda_constant(struct sx_stream *stream, const struct sx_scalar *scalar, int64_t length,
+enum sx_status sx_cuda_constant(struct sx_stream *base, const struct sx_scalar *scalar, int64_t length,
                                 struct sx_tensor *out_column);
-enum sx_status sx_cuda_eval_create(struct sx_stream *stream, const struct sx_program *program,
+enum sx_status sx_cuda_eval_create(struct sx_stream *base, const struct sx_program *program,
                                    struct sx_eval **out_eval);
-void sx_cuda_eval_destroy(struct sx_stream *stream, struct sx_eval *eval);
-enum sx_status sx_cuda_eval_run(struct sx_stream *stream, struct sx_eval *eval, const struct sx_batch *batch,
+void sx_cuda_eval_destroy(struct sx_stream *base, struct sx_eval *eval);
+enum sx_status sx_cuda_eval_run(struct sx_stream *base, struct sx_eval *eval, const struct sx_batch *batch,
                                 struct sx_tensor *out_columns);
-enum sx_status sx_cuda_eval_select(struct sx_stream *stream, struct sx_eval *eval,
-                                   const struct sx_batch *batch, const struct sx_tensor *selection,
-                                   struct sx_tensor *out_selection);
-enum sx_status sx_cuda_gather(struct sx_stream *stream, const struct sx_tensor *column,
+enum sx_status sx_cuda_eval_select(struct sx_stream *base, struct sx_eval *eval, const struct sx_batch *batch,
+                                   const struct sx_tensor *selection, struct sx_tensor *out_selection);
+enum sx_status sx_cuda_gather(struct sx_stream *base, const struct sx_tensor *column,
                               const struct sx_tensor *index, struct sx_tensor *out_column);
-enum sx_status sx_cuda_concat(struct sx_stream *stream, struct sx_type type,
+enum sx_status sx_cuda_concat(struct sx_stream *base, struct sx_type type,
                               const struct sx_tensor *const *columns, int64_t n, bool compact,
                               struct sx_tensor *out_column);
-enum sx_status sx_cuda_iota(struct sx_stream *stream, enum sx_type_id id, int64_t first, int64_t length,
+enum sx_status sx_cuda_iota(struct sx_stream *base, enum sx_type_id id, int64_t first, int64_t length,
                             struct sx_tensor *out_index);
-enum sx_status sx_cuda_index_to_mask(struct sx_stream *stream, const struct sx_tensor *index, int64_t rows,
+enum sx_status sx_cuda_index_to_mask(struct sx_stream *base, const struct sx_tensor *index, int64_t rows,
                                      struct sx_tensor *out_mask);
-enum sx_status sx_cuda_mask_to_index(struct sx_stream *stream, const struct sx_tensor *mask, bool wanted,
+enum sx_status sx_cuda_mask_to_index(struct sx_stream *base, const struct sx_tensor *mask, bool wanted,
                                      struct sx_tensor *out_index);
-enum sx_status sx_cuda_hash(struct sx_stream *stream, const struct sx_tensor *keys, int n_keys, int64_t rows,
+enum sx_status sx_cuda_hash(struct sx_stream *base, const struct sx_tensor *keys, int n_keys, int64_t rows,
                             struct sx_tensor *out_hashes);
-enum sx_status sx_cuda_partition(struct sx_stream *stream, const struct sx_tensor *hashes, int n_parts,
+enum sx_status sx_cuda_partition(struct sx_stream *base, const struct sx_tensor *hashes, int n_parts,
                                  struct sx_tensor *out_index, int64_t *out_offsets);
-enum sx_status sx_cuda_group_create(struct sx_stream *stream, const struct sx_group_spec *spec,
+enum sx_status sx_cuda_group_create(struct sx_stream *base, const struct sx_group_spec *spec,
                                     struct sx_group **out_group);
-void sx_cuda_group_destroy(struct sx_stream *stream, struct sx_group *group);
-enum sx_status sx_cuda_group_update(struct sx_stream *stream, struct sx_group *group, int worker,
+void sx_cuda_group_destroy(struct sx_stream *base, struct sx_group *group);
+enum sx_status sx_cuda_group_update(struct sx_stream *base, struct sx_group *group, int worker,
                                     const struct sx_tensor *keys, const struct sx_tensor *inputs,
                                     const struct sx_tensor *filters, int64_t rows);
-enum sx_status sx_cuda_group_finish(struct sx_stream *stream, struct sx_group *group, int *out_parts);
-enum sx_status sx_cuda_group_emit(struct sx_stream *stream, struct sx_group *group, int part, int64_t *cursor,
+enum sx_status sx_cuda_group_finish(struct sx_stream *base, struct sx_group *group, int *out_parts);
+enum sx_status sx_cuda_group_emit(struct sx_stream *base, struct sx_group *group, int part, int64_t *cursor,
                                   int64_t max_rows, struct sx_batch *out_batch);
-enum sx_status sx_cuda_join_create(struct sx_stream *stream, const struct sx_join_spec *spec,
+enum sx_status sx_cuda_join_create(struct sx_stream *base, const struct sx_join_spec *spec,
                                    struct sx_join **out_join);
-void sx_cuda_join_destroy(struct sx_stream *stream, struct sx_join *join);
-enum sx_status sx_cuda_join_append(struct sx_stream *stream, struct sx_join *join, int worker,
+void sx_cuda_join_destroy(struct sx_stream *base, struct sx_join *join);
+enum sx_status sx_cuda_join_append(struct sx_stream *base, struct sx_join *join, int worker,
                                    const struct sx_tensor *keys, const struct sx_tensor *payload,
                                    int64_t rows);
-enum sx_status sx_cuda_join_finish(struct sx_stream *stream, struct sx_join *join, int *out_parts);
-enum sx_status sx_cuda_join_build(struct sx_stream *stream, struct sx_join *join, int part);
+enum sx_status sx_cuda_join_finish(struct sx_stream *base, struct sx_join *join, int *out_parts);
+enum sx_status sx_cuda_join_build(struct sx_stream *base, struct sx_join *join, int part);
 void sx_cuda_join_info(const struct sx_join *join, struct sx_join_info *out_info);
 const struct sx_tensor *sx_cuda_join_payload(const struct sx_join *join, int k);
-enum sx_status sx_cuda_join_probe(struct sx_stream *stream, const struct sx_join *join,
+enum sx_status sx_cuda_join_probe(struct sx_stream *base, const struct sx_join *join,
                                   const struct sx_tensor *keys, int64_t rows, enum sx_probe_mode mode,
                                   int64_t max_pairs, struct sx_probe_cursor *cursor,
                                   struct sx_tensor *out_probe_rows, struct sx_tensor *out_build_rows);
-enum sx_status sx_cuda_join_filter(struct sx_stream *stream, const struct sx_join *join,
+enum sx_status sx_cuda_join_filter(struct sx_stream *base, const struct sx_join *join,
                                    const struct sx_tensor *key, const struct sx_tensor *selection,
                                    struct sx_tensor *out_selection);
-enum sx_status sx_cuda_join_mark(struct sx_stream *stream, struct sx_join *join,
+enum sx_status sx_cuda_join_mark(struct sx_stream *base, struct sx_join *join,
                                  const struct sx_tensor *build_rows);
-enum sx_status sx_cuda_join_marked(struct sx_stream *stream, const struct sx_join *join, bool wanted,
+enum sx_status sx_cuda_join_marked(struct sx_stream *base, const struct sx_join *join, bool wanted,
                                    int64_t first, int64_t count, struct sx_tensor *out_build_rows);
-enum sx_status sx_cuda_sort(struct sx_stream *stream, const struct sx_tensor *keys,
+enum sx_status sx_cuda_sort(struct sx_stream *base, const struct sx_tensor *keys,
                             const struct sx_sort_key *orders, int n_keys, int64_t rows, int64_t limit,
                             struct sx_tensor *out_order);
-enum sx_status sx_cuda_decoder_create(struct sx_stream *stream, const struct sx_chunk_spec *spec,
+enum sx_status sx_cuda_decoder_create(struct sx_stream *base, const struct sx_chunk_spec *spec,
                                       const struct sx_page *pages, int n_pages, struct sx_buffer *owner,
                                       struct sx_decoder **out_decoder);
-void sx_cuda_decoder_destroy(struct sx_stream *stream, struct sx_decoder *decoder);
-enum sx_status sx_cuda_decoder_read(struct sx_stream *stream, struct sx_decoder *decoder, int64_t rows,
+void sx_cuda_decoder_destroy(struct sx_stream *base, struct sx_decoder *decoder);
+enum sx_status sx_cuda_decoder_read(struct sx_stream *base, struct sx_decoder *decoder, int64_t rows,
                                     const struct sx_tensor *selection, struct sx_tensor *out_column);
-enum sx_status sx_cuda_decoder_skip(struct sx_stream *stream, struct sx_decoder *decoder, int64_t rows);
-enum sx_status sx_cuda_decoder_dictionary(struct sx_stream *stream, struct sx_decoder *decoder,
+enum sx_status sx_cuda_decoder_skip(struct sx_stream *base, struct sx_decoder *decoder, int64_t rows);
+enum sx_status sx_cuda_decoder_dictionary(struct sx_stream *base, struct sx_decoder *decoder,
                                           struct sx_dict **out_dict);
 
 #endif
