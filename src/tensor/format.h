@@ -2,10 +2,7 @@
 #ifndef SX_TENSOR_FORMAT_H
 #define SX_TENSOR_FORMAT_H
 
-#include "tensor/type.h"
-
-/* Enough for every type but VARCHAR. */
-enum { SX_TEXT_BYTES = 128 };
+#include "tensor/semantics_format.h"
 
 /* Text of a value that is neither NULL nor VARCHAR; returns its length. Not zero-terminated. */
 size_t sx_scalar_text(const struct sx_scalar *scalar, char buffer[SX_TEXT_BYTES]);

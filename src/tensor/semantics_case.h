@@ -3,7 +3,7 @@
 #ifndef SX_TENSOR_SEMANTICS_CASE_H
 #define SX_TENSOR_SEMANTICS_CASE_H
 
-#include "tensor/semantics.h"
+#include "tensor/semantics_utf8.h"
 
 struct sx_case_range {
     uint32_t first, last, stride;
@@ -140,6 +140,30 @@ SX_BOTH uint32_t sx_point_lower(uint32_t point) {
     if (point < 0x80)
         return point >= 'A' && point <= 'Z' ? point + 32 : point;
     return sx_case_map(sx_case_lower, (int)(sizeof sx_case_lower / sizeof sx_case_lower[0]), point);
+}
+
+/* Upper or lower case of a text; returns the bytes written. `out` has room for 3 bytes for each of the text
+ * (a character grows from 2 to 3 at most), or is NULL: only counts. */
+SX_BOTH uint32_t sx_text_case(const char *bytes, uint32_t length_bytes, bool upper, char *out) {
+    uint32_t written = 0, taken;
+    for (uint32_t at = 0; at < length_bytes; at += taken) {
+        const uint32_t point = sx_utf8_decode(bytes, length_bytes, at, &taken);
+        const uint32_t mapped = upper ? sx_point_upper(point) : sx_point_lower(point);
+        char encoded[4];
+        if (taken > 1 && mapped != point) {
+            const uint32_t n = sx_utf8_encode(mapped, encoded);
+            if (out)
+                memcpy(out + written, encoded, n);
+            written += n;
+            continue;
+        }
+        if (out)
+            memcpy(out + written, bytes + at, taken);
+        if (out && taken == 1 && point < 0x80)
+            out[written] = (char)mapped;
+        written += taken;
+    }
+    return written;
 }
 
 #endif

@@ -168,9 +168,6 @@ enum sx_status sx_eval_describe_cast(const struct sx_eval_call *call, struct sx_
 enum sx_status sx_eval_describe_date(const struct sx_eval_call *call, struct sx_error *error);
 enum sx_status sx_eval_describe_string(const struct sx_eval_call *call, struct sx_error *error);
 
-/* The first value of an argument, for the error's text. */
-void sx_eval_argument(const struct sx_eval_call *call, int argument, struct sx_scalar *out_scalar);
-
 /* out_valid as bytes that the kernel may change. */
 uint8_t *sx_eval_own_valid(struct sx_eval_call *call);
 

@@ -180,21 +180,6 @@ static void concat(struct sx_eval_call *call) {
     }
 }
 
-/* `out` has room for 3 bytes for each of the text: a character grows from 2 to 3 at most. */
-static uint32_t map_case(const char *bytes, uint32_t length_bytes, bool upper, char *out) {
-    uint32_t written = 0, taken;
-    for (uint32_t at = 0; at < length_bytes; at += taken) {
-        const uint32_t point = sx_utf8_decode(bytes, length_bytes, at, &taken);
-        const uint32_t mapped = upper ? sx_point_upper(point) : sx_point_lower(point);
-        if (taken == 1 || mapped == point)
-            memcpy(out + written, bytes + at, taken);
-        if (taken == 1 && point < 0x80)
-            out[written] = (char)mapped;
-        written += taken > 1 && mapped != point ? sx_utf8_encode(mapped, out + written) : taken;
-    }
-    return written;
-}
-
 SX_INLINE void change_case(struct sx_eval_call *call, bool upper) {
     const struct sx_string *a = call->in[0];
     struct sx_string *restrict out = call->out;
@@ -208,7 +193,7 @@ SX_INLINE void change_case(struct sx_eval_call *call, bool upper) {
         const size_t most = is_ascii(text, bytes) ? bytes : (size_t)bytes * 3;
         if (bytes > SX_STRING_INLINE_BYTES && !(room = sx_eval_heap_take(call, most)))
             return;
-        uint32_t written = map_case(text, bytes, upper, room);
+        uint32_t written = sx_text_case(text, bytes, upper, room);
         if (room == inlined && written > SX_STRING_INLINE_BYTES) {
             if (!(room = sx_eval_heap_take(call, written)))
                 return;
