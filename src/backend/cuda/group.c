@@ -1,0 +1,255 @@
+/* Life of a group by, and its memory. */
+#include "backend/cuda/group.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- arrays ---- */
+
+static enum sx_status zero_rest(struct cuda_stream *stream, char *memory, size_t from, size_t end) {
+    return cuda_check(stream, cudaMemsetAsync(memory + from, 0, end - from, stream->handle),
+                      "clearing groups");
+}
+
+enum sx_status cuda_group_array_grow(struct cuda_stream *stream, struct cuda_group_array *array, int64_t used,
+                                     int64_t capacity, bool zeroed) {
+    const size_t old_bytes = array->buffer ? (size_t)used * array->width : 0;
+    const size_t new_bytes = (size_t)capacity * array->width;
+    struct sx_buffer *grown;
+    enum sx_status status;
+    if (array->width == 0)
+        return SX_OK;
+    SX_TRY(sx_buffer_create(stream->base.pool, new_bytes, &grown, &stream->base.error));
+    if (old_bytes > 0)
+        SX_GO(cuda_check(stream,
+                         cudaMemcpyAsync(grown->data, array->buffer->data, old_bytes,
+                                         cudaMemcpyDeviceToDevice, stream->handle),
+                         "moving groups"));
+    if (zeroed)
+        SX_GO(zero_rest(stream, grown->data, old_bytes, new_bytes));
+    sx_buffer_release(array->buffer);
+    array->buffer = grown;
+    return SX_OK;
+out:
+    sx_buffer_release(grown);
+    return status;
+}
+
+int64_t cuda_group_capacity(int64_t capacity, int64_t needed) {
+    enum { LEAST = 1 << 10, LARGE = 1 << 24 };
+    if (needed <= capacity)
+        return capacity;
+    const int64_t grown = capacity < LARGE ? 2 * capacity : capacity + capacity / 2;
+    capacity = needed > grown ? needed : grown;
+    return capacity > LEAST ? capacity : LEAST;
+}
+
+static void arrays_of(struct cuda_group_aggregate *aggregate,
+                      struct cuda_group_array *out_arrays[CUDA_GROUP_STATE_ARRAYS]) {
+    out_arrays[0] = &aggregate->states;
+    out_arrays[1] = &aggregate->counts;
+    out_arrays[2] = &aggregate->seen;
+    out_arrays[3] = &aggregate->winners;
+}
+
+/* The first `state_capacity` elements have zeroes where there is no group yet, so they are all kept. */
+enum sx_status cuda_group_grow_states(struct cuda_stream *stream, struct sx_group *group, int64_t n_groups) {
+    const int64_t capacity = cuda_group_capacity(group->state_capacity, n_groups);
+    if (capacity == group->state_capacity)
+        return SX_OK;
+    for (int a = 0; a < group->n_aggregates; a++) {
+        struct cuda_group_array *arrays[CUDA_GROUP_STATE_ARRAYS];
+        arrays_of(&group->aggregates[a], arrays);
+        for (int i = 0; i < CUDA_GROUP_STATE_ARRAYS; i++)
+            SX_TRY(cuda_group_array_grow(stream, arrays[i], group->state_capacity, capacity, true));
+    }
+    group->state_capacity = capacity;
+    return SX_OK;
+}
+
+enum sx_status cuda_group_heap_alloc(struct cuda_stream *stream, struct sx_group *group, size_t bytes,
+                                     char **out_memory) {
+    enum { LEAST_BYTES = 64 << 10, MOST_BYTES = 64 << 20 };
+    struct sx_buffer *last = group->n_blocks > 0 ? group->blocks[group->n_blocks - 1] : NULL;
+    if (!last || last->size_bytes - group->block_used < bytes) {
+        size_t block_bytes = last ? 2 * last->size_bytes : LEAST_BYTES;
+        block_bytes = block_bytes < MOST_BYTES ? block_bytes : MOST_BYTES;
+        block_bytes = block_bytes > bytes ? block_bytes : bytes;
+        struct sx_buffer **blocks =
+            realloc(group->blocks, ((size_t)group->n_blocks + 1) * sizeof(struct sx_buffer *));
+        if (!blocks)
+            return sx_error_set(&stream->base.error, SX_OUT_OF_MEMORY, "no memory for the strings of groups");
+        group->blocks = blocks;
+        SX_TRY(sx_buffer_create(stream->base.pool, block_bytes, &last, &stream->base.error));
+        blocks[group->n_blocks++] = last;
+        group->block_used = 0;
+    }
+    *out_memory = (char *)last->data + group->block_used;
+    group->block_used += bytes;
+    return SX_OK;
+}
+
+/* ---- what the aggregates need ---- */
+
+static const char *const function_names[] = {
+#define NAME(name) [SX_AGG_##name] = #name,
+    SX_AGGREGATE_LIST(NAME)
+#undef NAME
+};
+
+static bool is_float_type(struct sx_type type) {
+    return type.id == SX_TYPE_F32 || type.id == SX_TYPE_F64;
+}
+
+bool cuda_group_is_float(const struct cuda_group_aggregate *aggregate) {
+    return is_float_type(aggregate->spec.input);
+}
+
+struct cuda_group_sum cuda_group_sum_of(const struct cuda_group_aggregate *aggregate) {
+    return (struct cuda_group_sum){
+        .words = aggregate->states.buffer ? aggregate->states.buffer->data : NULL,
+        .n_words = (int32_t)(aggregate->states.width / sizeof(uint64_t)),
+        .first_word = aggregate->first_word,
+        .counts = aggregate->counts.buffer ? aggregate->counts.buffer->data : NULL,
+        .flags = aggregate->seen.buffer ? aggregate->seen.buffer->data : NULL,
+        .flag_bytes = (int32_t)aggregate->seen.width,
+    };
+}
+
+/* Whether the function takes and gives these types, as on the CPU. */
+static bool types_fit(const struct sx_aggregate_spec *spec) {
+    const enum sx_phys input = sx_type_phys(spec->input), output = sx_type_phys(spec->output);
+    const enum sx_type_id id = spec->input.id;
+    const bool is_number = id != SX_TYPE_DATE && id != SX_TYPE_TIMESTAMP && id != SX_TYPE_NULLTYPE &&
+                           input != SX_PHYS_U128 && input != SX_PHYS_STRING && input != SX_PHYS_INTERVAL;
+    switch (spec->function) {
+    case SX_AGG_COUNT_STAR:
+    case SX_AGG_COUNT: return output == SX_PHYS_I64;
+    case SX_AGG_AVG: return is_number && spec->output.id == SX_TYPE_F64;
+    case SX_AGG_SUM:
+        return is_number &&
+               (is_float_type(spec->input) ? spec->output.id == SX_TYPE_F64 : output == SX_PHYS_I128);
+    case SX_AGG_MIN:
+    case SX_AGG_MAX: return input == output && input != SX_PHYS_INTERVAL;
+    default: return input == output;
+    }
+}
+
+static void set_sum(struct cuda_group_aggregate *aggregate, int *n_ranges) {
+    const bool average = aggregate->spec.function == SX_AGG_AVG;
+    aggregate->kind = CUDA_GROUP_SUM;
+    aggregate->counts.width = average ? sizeof(int64_t) : 0;
+    if (cuda_group_is_float(aggregate)) {
+        aggregate->seen.width = 4;
+        aggregate->range = (*n_ranges)++ % CUDA_GROUP_N_RANGES;
+    } else {
+        aggregate->states.width = aggregate->phys == SX_PHYS_I128 ? 24 : 16;
+        aggregate->seen.width = !average;
+    }
+}
+
+static enum sx_status set_aggregate(struct cuda_group_aggregate *aggregate,
+                                    const struct sx_aggregate_spec *spec, int *n_ranges,
+                                    struct sx_error *error) {
+    char input[SX_TYPE_NAME_BYTES], output[SX_TYPE_NAME_BYTES];
+    if (!types_fit(spec))
+        return sx_error_set(error, SX_UNSUPPORTED, "aggregate %s of %s to %s", function_names[spec->function],
+                            sx_type_name(spec->input, input), sx_type_name(spec->output, output));
+    *aggregate = (struct cuda_group_aggregate){.spec = *spec, .range = -1};
+    aggregate->phys = sx_type_phys(spec->input);
+    const size_t width = sx_phys_bytes(aggregate->phys);
+    if (spec->function == SX_AGG_COUNT || spec->function == SX_AGG_COUNT_STAR) {
+        aggregate->kind = CUDA_GROUP_COUNT;
+        aggregate->states.width = sizeof(int64_t);
+    } else if (spec->function == SX_AGG_SUM || spec->function == SX_AGG_AVG) {
+        set_sum(aggregate, n_ranges);
+    } else if (width <= 8 && (spec->function == SX_AGG_MIN || spec->function == SX_AGG_MAX)) {
+        aggregate->kind = CUDA_GROUP_BEST;
+        aggregate->states.width = sizeof(uint64_t);
+        aggregate->seen.width = 1;
+    } else {
+        aggregate->kind = CUDA_GROUP_KEPT;
+        aggregate->states.width = width;
+        aggregate->seen.width = 1;
+        aggregate->winners.width = sizeof(uint32_t);
+    }
+    return SX_OK;
+}
+
+static enum sx_status set_key(struct cuda_group_key_store *key, struct sx_type type, struct sx_error *error) {
+    if (type.id == SX_TYPE_INTERVAL)
+        return sx_error_set(error, SX_UNSUPPORTED, "GROUP BY of type INTERVAL");
+    *key = (struct cuda_group_key_store){
+        .type = type, .values.width = sx_type_bytes(type), .valid.width = sizeof(uint8_t)};
+    return SX_OK;
+}
+
+/* ---- life ---- */
+
+static enum sx_status set_spec(struct sx_group *group, const struct sx_group_spec *spec,
+                               struct sx_error *error) {
+    int n_ranges = 0;
+    group->keys = calloc((size_t)spec->n_keys + 1, sizeof *group->keys);
+    group->aggregates = calloc((size_t)spec->n_aggregates + 1, sizeof *group->aggregates);
+    if (!group->keys || !group->aggregates)
+        return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for a group by");
+    group->n_keys = spec->n_keys;
+    group->n_aggregates = spec->n_aggregates;
+    group->hashes.width = sizeof(uint64_t);
+    for (int k = 0; k < spec->n_keys; k++)
+        SX_TRY(set_key(&group->keys[k], spec->key_types[k], error));
+    for (int a = 0; a < spec->n_aggregates; a++)
+        SX_TRY(set_aggregate(&group->aggregates[a], &spec->aggregates[a], &n_ranges, error));
+    return SX_OK;
+}
+
+/* Issues nothing: the device is first used by what comes next. */
+enum sx_status sx_cuda_group_create(struct sx_stream *base, const struct sx_group_spec *spec,
+                                    struct sx_group **out_group) {
+    struct sx_group *group = calloc(1, sizeof *group);
+    if (!group)
+        return sx_error_set(&base->error, SX_OUT_OF_MEMORY, "no memory for a group by");
+    pthread_mutex_init(&group->lock, NULL);
+    group->n_groups = spec->n_keys == 0;
+    enum sx_status status = set_spec(group, spec, &base->error);
+    if (status != SX_OK) {
+        sx_cuda_group_destroy(base, group);
+        return status;
+    }
+    *out_group = group;
+    return SX_OK;
+}
+
+enum sx_status cuda_group_take_turn(struct cuda_stream *stream, struct sx_group *group) {
+    if (!group->turn)
+        return cuda_check(stream, cudaEventCreateWithFlags(&group->turn, cudaEventDisableTiming), "an event");
+    return cuda_check(stream, cudaStreamWaitEvent(stream->handle, group->turn, 0), "waiting for a turn");
+}
+
+void sx_cuda_group_destroy(struct sx_stream *base, struct sx_group *group) {
+    (void)base;
+    if (!group)
+        return;
+    for (int k = 0; group->keys && k < group->n_keys; k++) {
+        sx_buffer_release(group->keys[k].values.buffer);
+        sx_buffer_release(group->keys[k].valid.buffer);
+    }
+    for (int a = 0; group->aggregates && a < group->n_aggregates; a++) {
+        struct cuda_group_array *arrays[CUDA_GROUP_STATE_ARRAYS];
+        arrays_of(&group->aggregates[a], arrays);
+        for (int i = 0; i < CUDA_GROUP_STATE_ARRAYS; i++)
+            sx_buffer_release(arrays[i]->buffer);
+    }
+    for (int i = 0; i < group->n_blocks; i++)
+        sx_buffer_release(group->blocks[i]);
+    sx_buffer_release(group->hashes.buffer);
+    sx_buffer_release(group->slots);
+    sx_buffer_release(group->heap);
+    if (group->turn)
+        (void)cudaEventDestroy(group->turn);
+    pthread_mutex_destroy(&group->lock);
+    free(group->keys);
+    free(group->aggregates);
+    free(group->blocks);
+    free(group);
+}

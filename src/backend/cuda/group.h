@@ -1,0 +1,114 @@
+/* The group by on the host's side.
+ *
+ * Groups are numbered from 0 in the order in which they came. Everything about them is in arrays by number:
+ * keys, hashes, and one to three arrays for each aggregate. One hash table finds the number from the keys;
+ * all workers share it, one update at a time.
+ *
+ * Device bytes per group: hash 8 (until the end), slots 16 to 32 (the load is at most a half, with all of a
+ * batch's rows counted as groups), per key its width (strings: 16 and their bytes beyond 12) and 1; COUNT 8;
+ * SUM of integers 17, of 128 bits 25, of floating point 4 and 8 for each word (mostly 3); AVG 8 more, less 1
+ * for integers; MIN and MAX to 64 bits 9, others and FIRST and ANY_VALUE the width and 5. Arrays have up to
+ * twice (large ones 1.5 times) the room, and while one grows its old copy is there too. So 10^8 groups of one
+ * BIGINT key with a SUM and a COUNT are 42 B and slots of 21 to 43 B each: 6.3 to 8.5 GB, at most half as
+ * much again of spare room. */
+#ifndef SX_BACKEND_CUDA_GROUP_H
+#define SX_BACKEND_CUDA_GROUP_H
+
+#include "backend/cuda/cuda.h"
+#include "backend/cuda/launch_group.h"
+
+/* An array with one element for each group. */
+struct cuda_group_array {
+    struct sx_buffer *buffer;
+    size_t width; /* bytes of an element; 0: the array is not used */
+};
+
+struct cuda_group_key_store {
+    struct sx_type type;
+    struct cuda_group_array values;
+    struct cuda_group_array valid;
+};
+
+/* Kinds of states. KEPT: values of 128 bits, strings, FIRST and ANY_VALUE. */
+enum cuda_group_kind { CUDA_GROUP_COUNT, CUDA_GROUP_SUM, CUDA_GROUP_BEST, CUDA_GROUP_KEPT };
+
+struct cuda_group_aggregate {
+    struct sx_aggregate_spec spec;
+    enum sx_phys phys;
+    enum cuda_group_kind kind;
+    struct cuda_group_array states; /* counts; words of sums; images; values */
+    struct cuda_group_array counts; /* AVG */
+    struct cuda_group_array seen;   /* see launch_group.h; not for COUNT */
+    struct cuda_group_array winners;
+    int32_t first_word; /* of a floating-point sum */
+    int range;          /* of a floating-point sum: which pair of counters; else -1 */
+};
+enum { CUDA_GROUP_STATE_ARRAYS = 4 };
+
+struct sx_group {
+    pthread_mutex_t lock; /* held during an update */
+    cudaEvent_t turn;     /* the last update's end: the next one's stream waits for it */
+    int n_keys;
+    struct cuda_group_key_store *keys;
+    int n_aggregates;
+    struct cuda_group_aggregate *aggregates;
+    int64_t n_groups;
+    int64_t key_capacity, state_capacity; /* elements that the arrays have room for */
+    struct cuda_group_array hashes;
+    struct sx_buffer *slots;
+    int64_t n_slots; /* 0 or a power of two */
+    /* bytes of strings: blocks, the last of which has room */
+    struct sx_buffer **blocks;
+    int n_blocks;
+    size_t block_used;
+    struct sx_buffer *heap; /* all blocks, from finish on */
+};
+
+/* Counters of an update; pairs of ranges are at CUDA_GROUP_RANGES and on. */
+enum {
+    CUDA_GROUP_NEW,
+    CUDA_GROUP_KEY_BYTES,
+    CUDA_GROUP_KEPT_BYTES,
+    CUDA_GROUP_USED_BYTES,
+    CUDA_GROUP_RANGES,
+    CUDA_GROUP_N_RANGES = (CUDA_COUNTERS - CUDA_GROUP_RANGES) / 2
+};
+
+/* ---- group.c ---- */
+
+/* Room for `capacity` elements, of which `used` are kept; the others are zeroed if wanted. */
+SX_MUST_CHECK enum sx_status cuda_group_array_grow(struct cuda_stream *stream, struct cuda_group_array *array,
+                                                   int64_t used, int64_t capacity, bool zeroed);
+/* The capacity for `needed` elements where there are `capacity`: the same, or larger by a good part. */
+int64_t cuda_group_capacity(int64_t capacity, int64_t needed);
+/* Room for the states of all groups. */
+SX_MUST_CHECK enum sx_status cuda_group_grow_states(struct cuda_stream *stream, struct sx_group *group,
+                                                    int64_t n_groups);
+/* Work that the stream gets from now on comes after that of the last update. The caller holds the lock. */
+SX_MUST_CHECK enum sx_status cuda_group_take_turn(struct cuda_stream *stream, struct sx_group *group);
+/* `bytes` that stay where they are until the group is destroyed. */
+SX_MUST_CHECK enum sx_status cuda_group_heap_alloc(struct cuda_stream *stream, struct sx_group *group,
+                                                   size_t bytes, char **out_memory);
+struct cuda_group_sum cuda_group_sum_of(const struct cuda_group_aggregate *aggregate);
+bool cuda_group_is_float(const struct cuda_group_aggregate *aggregate);
+
+/* ---- group_table.c: group numbers of a batch's rows ---- */
+
+struct cuda_group_search {
+    const struct sx_tensor *keys;
+    int64_t rows;
+    struct cuda_group_numbers numbers; /* the result */
+    struct sx_buffer *numbers_buffer;
+    struct sx_buffer *new_rows; /* int32_t */
+    struct sx_buffer **hashes;  /* of dictionaries' entries, by key */
+};
+
+/* Issues the search. Its counters are there after the caller's cuda_sync. */
+SX_MUST_CHECK enum sx_status cuda_group_search_begin(struct cuda_stream *stream, struct sx_group *group,
+                                                     struct cuda_group_search *search);
+/* Makes the new groups. */
+SX_MUST_CHECK enum sx_status cuda_group_search_end(struct cuda_stream *stream, struct sx_group *group,
+                                                   struct cuda_group_search *search);
+void cuda_group_search_release(const struct sx_group *group, struct cuda_group_search *search);
+
+#endif

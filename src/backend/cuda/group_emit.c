@@ -1,0 +1,188 @@
+/* The result: slices of the groups' arrays, or what is computed from them. */
+#include "backend/cuda/group.h"
+
+#include "tensor/format.h"
+
+enum { PART_GROUPS = 4 << 20 };
+
+/* ---- finish ---- */
+
+static void text_of(sx_i128 value, char text[SX_TEXT_BYTES + 1]) {
+    text[sx_i128_text(value, text)] = 0;
+}
+
+/* The CPU names the two numbers whose sum was too large; here the sum alone is known. */
+static enum sx_status describe_overflow(struct cuda_stream *stream, const struct cuda_fault *fault,
+                                        const void *context) {
+    (void)context;
+    const bool negative = (int64_t)fault->detail[2] < 0;
+    const sx_i128 limit = negative ? SX_I128_MIN : SX_I128_MAX;
+    const sx_u128 low = (sx_u128)fault->detail[1] << 64 | fault->detail[0];
+    char text[SX_TEXT_BYTES + 1], rest[SX_TEXT_BYTES + 1];
+    text_of(limit, text);
+    text_of((sx_i128)(low - (sx_u128)limit), rest);
+    return sx_error_set(&stream->base.error, SX_QUERY, "Overflow in HUGEINT addition: %s + %s", text, rest);
+}
+
+static enum sx_status check_sums(struct cuda_stream *stream, const struct sx_group *group) {
+    for (int a = 0; a < group->n_aggregates; a++) {
+        const struct cuda_group_aggregate *aggregate = &group->aggregates[a];
+        if (aggregate->kind == CUDA_GROUP_SUM && aggregate->phys == SX_PHYS_I128 && group->n_groups > 0)
+            cuda_group_check_sums(stream->handle, cuda_group_sum_of(aggregate), group->n_groups,
+                                  stream->control);
+    }
+    return cuda_launched(stream, "checking sums");
+}
+
+/* Streams that emit find everything done, since this waits for the device. */
+enum sx_status sx_cuda_group_finish(struct sx_stream *base, struct sx_group *group, int *out_parts) {
+    struct cuda_stream *stream;
+    SX_TRY(cuda_enter(base, &stream));
+    SX_TRY(cuda_group_take_turn(stream, group));
+    SX_TRY(cuda_group_grow_states(stream, group, group->n_groups)); /* there may have been no update */
+    SX_TRY(check_sums(stream, group));
+    stream->describe_fault = describe_overflow;
+    enum sx_status status = cuda_sync(stream);
+    stream->describe_fault = NULL;
+    SX_TRY(status);
+    sx_buffer_release(group->slots);
+    sx_buffer_release(group->hashes.buffer);
+    group->slots = NULL;
+    group->hashes.buffer = NULL;
+    if (group->n_blocks > 0)
+        SX_TRY(sx_buffer_join(base->pool, group->blocks, group->n_blocks, &group->heap, &base->error));
+    const int64_t parts = (group->n_groups + PART_GROUPS - 1) / PART_GROUPS;
+    *out_parts = parts > 1 ? (int)parts : 1;
+    return SX_OK;
+}
+
+/* ---- emit ---- */
+
+struct slice {
+    struct cuda_stream *stream;
+    const struct sx_group *group;
+    int64_t first;
+    int64_t n;
+};
+
+/* A second owner of the array's elements in the slice. */
+static void share_values(const struct slice *slice, const struct cuda_group_array *array, struct sx_type type,
+                         struct sx_tensor *out_column) {
+    *out_column = (struct sx_tensor){
+        .type = type,
+        .layout = SX_FLAT,
+        .length = slice->n,
+        .values = (char *)array->buffer->data + (size_t)slice->first * array->width,
+        .values_buffer = sx_buffer_retain(array->buffer),
+    };
+    if (type.id == SX_TYPE_VARCHAR)
+        out_column->heap = sx_buffer_retain(slice->group->heap);
+}
+
+static void emit_key(const struct slice *slice, const struct cuda_group_key_store *key,
+                     struct sx_tensor *out_column) {
+    share_values(slice, &key->values, key->type, out_column);
+    out_column->valid = (uint8_t *)key->valid.buffer->data + slice->first;
+    out_column->valid_buffer = sx_buffer_retain(key->valid.buffer);
+}
+
+static double power_of_ten(int exponent) {
+    double power = 1;
+    for (int i = 0; i < exponent; i++)
+        power *= 10;
+    return power;
+}
+
+static void emit_average(const struct slice *slice, const struct cuda_group_aggregate *aggregate,
+                         struct sx_tensor *column) {
+    const struct sx_type input = aggregate->spec.input;
+    const bool is_decimal = input.id == SX_TYPE_DECIMAL;
+    const bool is_small = is_decimal ? input.precision <= 4 : input.id == SX_TYPE_I16;
+    cuda_group_emit_average(slice->stream->handle, cuda_group_sum_of(aggregate),
+                            is_decimal ? power_of_ten(input.scale) : 1, is_small, slice->first, slice->n,
+                            column->values, column->valid);
+}
+
+/* Values and validity of a column that is computed from the states. */
+static void compute(const struct slice *slice, const struct cuda_group_aggregate *aggregate,
+                    struct sx_tensor *column) {
+    cudaStream_t handle = slice->stream->handle;
+    const struct cuda_group_sum sum = cuda_group_sum_of(aggregate);
+    if (aggregate->kind == CUDA_GROUP_SUM && cuda_group_is_float(aggregate)) {
+        cuda_group_emit_float_sum(handle, sum, slice->first, slice->n, column->values, column->valid);
+        return;
+    }
+    if (aggregate->kind == CUDA_GROUP_SUM && aggregate->spec.function == SX_AGG_AVG) {
+        emit_average(slice, aggregate, column);
+        return;
+    }
+    if (aggregate->kind == CUDA_GROUP_SUM)
+        cuda_group_emit_sum(handle, sum, slice->first, slice->n, column->values);
+    else
+        cuda_group_emit_best(handle, aggregate->states.buffer->data, (int32_t)aggregate->phys,
+                             aggregate->spec.function == SX_AGG_MAX, slice->first, slice->n, column->values);
+    cuda_group_emit_valid(handle, sum.flags, sum.flag_bytes, slice->first, slice->n, column->valid);
+}
+
+static enum sx_status emit_aggregate(const struct slice *slice, const struct cuda_group_aggregate *aggregate,
+                                     struct sx_tensor *out_column) {
+    struct cuda_stream *stream = slice->stream;
+    struct sx_pool *pool = stream->base.pool;
+    if (aggregate->kind == CUDA_GROUP_COUNT) {
+        share_values(slice, &aggregate->states, aggregate->spec.output, out_column);
+        return SX_OK;
+    }
+    if (aggregate->kind == CUDA_GROUP_KEPT) {
+        share_values(slice, &aggregate->states, aggregate->spec.output, out_column);
+        SX_TRY(sx_buffer_create(pool, (size_t)slice->n, &out_column->valid_buffer, &stream->base.error));
+        out_column->valid = out_column->valid_buffer->data;
+        cuda_group_emit_valid(stream->handle, aggregate->seen.buffer->data, 1, slice->first, slice->n,
+                              out_column->valid);
+        return SX_OK;
+    }
+    SX_TRY(sx_tensor_create(pool, aggregate->spec.output, slice->n, true, out_column, &stream->base.error));
+    compute(slice, aggregate, out_column);
+    return SX_OK;
+}
+
+static enum sx_status emit_columns(const struct slice *slice, struct sx_tensor *columns) {
+    const struct sx_group *group = slice->group;
+    for (int k = 0; k < group->n_keys; k++)
+        emit_key(slice, &group->keys[k], &columns[k]);
+    for (int a = 0; a < group->n_aggregates; a++)
+        SX_TRY(emit_aggregate(slice, &group->aggregates[a], &columns[group->n_keys + a]));
+    return cuda_launched(slice->stream, "results of groups");
+}
+
+/* There may be no arrays. */
+static enum sx_status empty_columns(const struct slice *slice, struct sx_tensor *columns) {
+    const struct sx_group *group = slice->group;
+    for (int i = 0; i < group->n_keys + group->n_aggregates; i++) {
+        const struct sx_type type =
+            i < group->n_keys ? group->keys[i].type : group->aggregates[i - group->n_keys].spec.output;
+        SX_TRY(sx_tensor_create(slice->stream->base.pool, type, 0, false, &columns[i],
+                                &slice->stream->base.error));
+    }
+    return SX_OK;
+}
+
+enum sx_status sx_cuda_group_emit(struct sx_stream *base, struct sx_group *group, int part, int64_t *cursor,
+                                  int64_t max_rows, struct sx_batch *out_batch) {
+    struct cuda_stream *stream;
+    struct sx_batch batch = {0};
+    SX_TRY(cuda_enter(base, &stream));
+    const int64_t begin = (int64_t)part * PART_GROUPS, left = group->n_groups - begin;
+    int64_t n = (left < PART_GROUPS ? left : PART_GROUPS) - *cursor;
+    n = n < 0 ? 0 : n < max_rows ? n : max_rows;
+    const struct slice slice = {stream, group, begin + *cursor, n};
+    SX_TRY(sx_batch_create(group->n_keys + group->n_aggregates, n, &batch, &base->error));
+    enum sx_status status =
+        n > 0 ? emit_columns(&slice, batch.columns) : empty_columns(&slice, batch.columns);
+    if (status != SX_OK) {
+        sx_batch_release(&batch);
+        return status;
+    }
+    *cursor += n;
+    *out_batch = batch;
+    return SX_OK;
+}

@@ -1,0 +1,321 @@
+/* COUNT, SUM and AVG. A sum is a wide integer to which every value is added exactly: see struct
+ * cuda_group_sum. Up to some dozen groups each thread adds to words of its own; up to some thousand the
+ * threads of a block share words in shared memory; else atomics go to the groups in global memory. */
+#include "backend/cuda/group_kernel.h"
+
+/* Stands for the type of a value where rows are only counted. */
+struct nothing {};
+
+/* A value: words `low`, `high` and from there on `extension` (0 or all bits), from word `word` of the sum on.
+ */
+struct addend {
+    group_word low, high, extension;
+    int32_t word;
+};
+
+/* Words that a batch's sum of the type needs, rows below 2^31 included. */
+template <typename T> struct words_of {
+    static constexpr int value = 2;
+};
+template <> struct words_of<nothing> {
+    static constexpr int value = 0;
+};
+template <> struct words_of<sx_i128> {
+    static constexpr int value = 3;
+};
+template <> struct words_of<float> {
+    static constexpr int value = 3;
+};
+template <> struct words_of<double> {
+    static constexpr int value = 3;
+};
+
+/* ---- values as addends ---- */
+
+template <typename T> __device__ static inline struct addend addend_of(T value, int32_t) {
+    const group_word extension = group_is_signed<T> ? (group_word)((int64_t)value >> 63) : 0;
+    return {(group_word)value, extension, extension, 0};
+}
+__device__ static inline struct addend addend_of(sx_i128 value, int32_t) {
+    return {(group_word)value, (group_word)(value >> 64), value < 0 ? ~(group_word)0 : 0, 0};
+}
+
+/* A finite value is mantissa * 2^(bit - 1074), the mantissa being odd or 0. */
+struct float_parts {
+    group_word mantissa;
+    int32_t bit;
+    bool negative;
+    bool finite;
+};
+
+__device__ static inline struct float_parts parts_of(double value) {
+    group_word bits;
+    memcpy(&bits, &value, sizeof bits);
+    const int exponent = (int)(bits >> 52 & 0x7ff);
+    struct float_parts parts = {bits & ((1ull << 52) - 1), 0, bits >> 63 != 0, exponent != 0x7ff};
+    if (exponent > 0) {
+        parts.mantissa |= 1ull << 52;
+        parts.bit = exponent - 1;
+    }
+    if (parts.mantissa) {
+        const int zeros = __ffsll((long long)parts.mantissa) - 1;
+        parts.mantissa >>= zeros;
+        parts.bit += zeros;
+    }
+    return parts;
+}
+
+__device__ static inline struct addend addend_of(double value, int32_t first_word) {
+    const struct float_parts parts = parts_of(value);
+    if (parts.mantissa == 0)
+        return {0, 0, 0, 0};
+    sx_u128 wide = (sx_u128)parts.mantissa << parts.bit % 64;
+    if (parts.negative)
+        wide = -wide;
+    return {(group_word)wide, (group_word)(wide >> 64), parts.negative ? ~(group_word)0 : 0,
+            parts.bit / 64 - first_word};
+}
+__device__ static inline struct addend addend_of(float value, int32_t first_word) {
+    return addend_of((double)value, first_word);
+}
+
+/* Notes NaN and the infinities, which are not added. True: the value is finite. */
+template <typename T>
+__device__ static inline bool is_finite(T value, const struct cuda_group_sum &sum, int64_t group) {
+    if constexpr (words_of<T>::value == 3 && sizeof(T) <= 8) {
+        if (value - value != 0) {
+            group_mark(sum.flags + group * sum.flag_bytes + (value != value ? 1 : value > 0 ? 2 : 3));
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- adding ---- */
+
+/* *carry is 0 or 1 before and after. */
+template <typename W> __device__ static inline void add_word(W *state, W word, W *carry) {
+    const W add = word + *carry;
+    *carry = add < word;
+    if (add != 0)
+        *carry |= (W)(atomicAdd(state, add) + add) < add;
+}
+
+/* Adds N words and, above them, the extension, from state[at] on. Each wrap of a word is seen by the one
+ * addition that made it, which carries on, so the whole is exact in any order of threads. */
+template <int N, typename W>
+__device__ static inline void add_atomic(W *state, int n_words, int at, const W *words, W extension) {
+    W carry = 0;
+    for (int i = 0; i < N; i++)
+        if (at + i < n_words)
+            add_word(&state[at + i], words[i], &carry);
+    for (int w = at + N; w < n_words && (W)(extension + carry) != 0; w++)
+        add_word(&state[w], extension, &carry);
+}
+
+/* To a thread's own words. */
+template <int N> __device__ static inline void add_own(group_word *own, const struct addend &a) {
+    group_word carry = 0;
+    for (int w = 0; w < N; w++) {
+        const int at = w - a.word;
+        const group_word word = at == 0 ? a.low : at == 1 ? a.high : at > 1 ? a.extension : 0;
+        const group_word half = own[w * GROUP_FEW_THREADS] + word;
+        const group_word sum = half + carry;
+        carry = (half < word) | (sum < half);
+        own[w * GROUP_FEW_THREADS] = sum;
+    }
+}
+
+__device__ static inline void note_rows(const struct cuda_group_sum &sum, int64_t group, group_word rows) {
+    if (sum.counts)
+        atomicAdd(&sum.counts[group], rows);
+    if (sum.flags)
+        group_mark(sum.flags + group * sum.flag_bytes);
+}
+
+template <typename T>
+__device__ static inline void flush(const struct cuda_group_sum &sum, int64_t group, const group_word *words,
+                                    int32_t first_word, group_word rows) {
+    constexpr int N = words_of<T>::value;
+    if (rows == 0)
+        return;
+    note_rows(sum, group, rows);
+    if constexpr (N > 0)
+        add_atomic<N>(sum.words + group * sum.n_words, sum.n_words, first_word - sum.first_word, words,
+                      (group_word)((int64_t)words[N - 1] >> 63));
+}
+
+/* ---- the three ways ---- */
+
+template <typename T>
+__global__ void sum_few(struct cuda_group_input input, int64_t n_groups, struct cuda_group_sum sum,
+                        int32_t first_narrow, T) {
+    constexpr int N = words_of<T>::value;
+    SX_DYNAMIC_SHARED(memory);
+    group_word *shared = (group_word *)memory;
+    group_few_clear(shared, n_groups, N + 1);
+    for (int64_t row = cuda_thread(); row < input.rows.n; row += cuda_threads()) {
+        if (!group_takes(input, row))
+            continue;
+        const int64_t group = group_of(input.rows, row);
+        group_word *own = group_own(shared, group, N + 1);
+        own[N * GROUP_FEW_THREADS]++;
+        if constexpr (N > 0) {
+            const T value = cuda_load<T>(input.values, row);
+            if (is_finite(value, sum, group))
+                add_own<N>(own, addend_of(value, first_narrow));
+        }
+    }
+    group_few_merge(shared, n_groups, N + 1, [](group_word *to, const group_word *from) {
+        group_word carry = 0;
+        for (int w = 0; w < N; w++) {
+            const group_word half = to[w * GROUP_FEW_THREADS] + from[w * GROUP_FEW_THREADS];
+            const group_word total = half + carry;
+            carry = (half < from[w * GROUP_FEW_THREADS]) | (total < half);
+            to[w * GROUP_FEW_THREADS] = total;
+        }
+        to[N * GROUP_FEW_THREADS] += from[N * GROUP_FEW_THREADS];
+    });
+    for (int64_t group = threadIdx.x; group < n_groups; group += GROUP_FEW_THREADS) {
+        const group_word *all = shared + group * (N + 1) * GROUP_FEW_THREADS;
+        group_word words[N + 1];
+        for (int w = 0; w <= N; w++)
+            words[w] = all[w * GROUP_FEW_THREADS];
+        flush<T>(sum, group, words, first_narrow, words[N]);
+    }
+}
+
+/* 32-bit words, since those of 64 bits have no atomic addition in shared memory: [group][2 N, then rows]. */
+template <typename T>
+__global__ void sum_shared(struct cuda_group_input input, int64_t n_groups, struct cuda_group_sum sum,
+                           int32_t first_narrow, T) {
+    constexpr int N = words_of<T>::value, HALVES = 2 * N, STRIDE = HALVES + 1;
+    SX_DYNAMIC_SHARED(memory);
+    uint32_t *shared = (uint32_t *)memory;
+    for (int64_t i = threadIdx.x; i < n_groups * STRIDE; i += CUDA_THREADS)
+        shared[i] = 0;
+    __syncthreads();
+    for (int64_t row = cuda_thread(); row < input.rows.n; row += cuda_threads()) {
+        if (!group_takes(input, row))
+            continue;
+        const int64_t group = group_of(input.rows, row);
+        uint32_t *state = shared + group * STRIDE;
+        atomicAdd(&state[HALVES], 1u);
+        if constexpr (N > 0) {
+            const T value = cuda_load<T>(input.values, row);
+            if (!is_finite(value, sum, group))
+                continue;
+            const struct addend a = addend_of(value, first_narrow);
+            const uint32_t halves[4] = {(uint32_t)a.low, (uint32_t)(a.low >> 32), (uint32_t)a.high,
+                                        (uint32_t)(a.high >> 32)};
+            add_atomic<4>(state, HALVES, 2 * a.word, halves, (uint32_t)a.extension);
+        }
+    }
+    __syncthreads();
+    for (int64_t group = threadIdx.x; group < n_groups; group += CUDA_THREADS) {
+        const uint32_t *state = shared + group * STRIDE;
+        group_word words[N + 1];
+        for (int w = 0; w < N; w++)
+            words[w] = state[2 * w] | (group_word)state[2 * w + 1] << 32;
+        flush<T>(sum, group, words, first_narrow, state[HALVES]);
+    }
+}
+
+template <typename T> __global__ void sum_many(struct cuda_group_input input, struct cuda_group_sum sum, T) {
+    for (int64_t row = cuda_thread(); row < input.rows.n; row += cuda_threads()) {
+        if (!group_takes(input, row))
+            continue;
+        const int64_t group = group_of(input.rows, row);
+        note_rows(sum, group, 1);
+        if constexpr (words_of<T>::value > 0) {
+            const T value = cuda_load<T>(input.values, row);
+            if (!is_finite(value, sum, group))
+                continue;
+            const struct addend a = addend_of(value, sum.first_word);
+            const group_word words[2] = {a.low, a.high};
+            add_atomic<2>(sum.words + group * sum.n_words, sum.n_words, a.word, words, a.extension);
+        }
+    }
+}
+
+enum { SHARED_BYTES = 47 << 10, SHARED_ROWS = 32 /* a thread, at least */ };
+
+template <typename T>
+static void launch_sum(cudaStream_t stream, const struct cuda_group_input &input, int64_t n_groups,
+                       const struct cuda_group_sum &sum, bool narrow, int32_t first_narrow, T zero) {
+    constexpr int N = words_of<T>::value;
+    const int64_t n = input.rows.n;
+    const int64_t shared_bytes = n_groups * (2 * N + 1) * (int64_t)sizeof(uint32_t);
+    const int64_t most = 132 * 4, blocks = n / ((int64_t)CUDA_THREADS * SHARED_ROWS) + 1;
+    if (narrow && group_is_few(n_groups, N + 1))
+        SX_LAUNCH(sum_few, group_few_blocks(n), GROUP_FEW_THREADS, group_few_bytes(n_groups, N + 1), stream,
+                  input, n_groups, sum, first_narrow, zero);
+    else if (narrow && shared_bytes <= SHARED_BYTES)
+        SX_LAUNCH(sum_shared, (unsigned)(blocks < most ? blocks : most), CUDA_THREADS, (size_t)shared_bytes,
+                  stream, input, n_groups, sum, first_narrow, zero);
+    else
+        SX_LAUNCH(sum_many, cuda_blocks(n), CUDA_THREADS, 0, stream, input, sum, zero);
+}
+
+/* ---- the words of floating-point sums ---- */
+
+template <typename T> __global__ void float_range(struct cuda_group_input input, int64_t *range, T) {
+    group_word highest = 0, lowest = 0;
+    for (int64_t row = cuda_thread(); row < input.rows.n; row += cuda_threads()) {
+        if (!group_takes(input, row))
+            continue;
+        const struct float_parts parts = parts_of((double)cuda_load<T>(input.values, row));
+        if (!parts.finite || parts.mantissa == 0)
+            continue;
+        const group_word high = (group_word)(parts.bit + 64 - __clzll((long long)parts.mantissa));
+        const group_word low = (group_word)(CUDA_GROUP_BITS - parts.bit);
+        highest = high > highest ? high : highest;
+        lowest = low > lowest ? low : lowest;
+    }
+    group_word *to = (group_word *)range;
+    if (highest > group_peek(&to[0]))
+        atomicMax(&to[0], highest);
+    if (lowest > group_peek(&to[1]))
+        atomicMax(&to[1], lowest);
+}
+
+__global__ void widen_sums(struct cuda_group_sum from, struct cuda_group_sum to, int64_t n) {
+    for (int64_t group = cuda_thread(); group < n; group += cuda_threads()) {
+        const group_word *words = from.words + group * from.n_words;
+        const int below = from.first_word - to.first_word;
+        const group_word extension =
+            from.n_words > 0 ? (group_word)((int64_t)words[from.n_words - 1] >> 63) : 0;
+        for (int w = 0; w < to.n_words; w++) {
+            const int at = w - below;
+            to.words[group * to.n_words + w] = at < 0 ? 0 : at < from.n_words ? words[at] : extension;
+        }
+    }
+}
+
+extern "C" {
+
+void cuda_group_count(cudaStream_t stream, struct cuda_group_input input, int64_t n_groups,
+                      unsigned long long *counts) {
+    struct cuda_group_sum sum = {};
+    sum.counts = counts;
+    launch_sum(stream, input, n_groups, sum, true, 0, nothing{});
+}
+void cuda_group_sum(cudaStream_t stream, struct cuda_group_input input, int64_t n_groups,
+                    struct cuda_group_sum sum, bool narrow, int32_t first_narrow) {
+    if (input.values.phys == SX_PHYS_I128)
+        launch_sum(stream, input, n_groups, sum, narrow, first_narrow, (sx_i128)0);
+    else
+        group_dispatch_small(input.values.phys, [=](auto zero) {
+            launch_sum(stream, input, n_groups, sum, narrow, first_narrow, zero);
+        });
+}
+void cuda_group_range(cudaStream_t stream, struct cuda_group_input input, int64_t *range) {
+    if (input.values.phys == SX_PHYS_F32)
+        SX_LAUNCH(float_range, cuda_blocks(input.rows.n), CUDA_THREADS, 0, stream, input, range, 0.0F);
+    else
+        SX_LAUNCH(float_range, cuda_blocks(input.rows.n), CUDA_THREADS, 0, stream, input, range, 0.0);
+}
+void cuda_group_widen(cudaStream_t stream, struct cuda_group_sum from, struct cuda_group_sum to, int64_t n) {
+    SX_LAUNCH(widen_sums, cuda_blocks(n), CUDA_THREADS, 0, stream, from, to, n);
+}
+}

@@ -1,0 +1,227 @@
+/* Group numbers of a batch's rows: looked up in the hash table, which takes in the new ones. */
+#include <stdlib.h>
+
+#include "backend/cuda/group.h"
+#include "backend/cuda/launch.h"
+
+/* ---- the table ---- */
+
+static struct cuda_group_table table_of(const struct sx_group *group) {
+    return (struct cuda_group_table){group->slots->data, (uint64_t)group->n_slots - 1};
+}
+
+/* At most half full, even if each of `rows` rows makes a group. */
+static enum sx_status ensure_slots(struct cuda_stream *stream, struct sx_group *group, int64_t rows) {
+    enum { LEAST = 1 << 12 };
+    int64_t n_slots = group->n_slots ? group->n_slots : LEAST;
+    while (n_slots < 2 * (group->n_groups + rows))
+        n_slots *= 2;
+    if (n_slots == group->n_slots)
+        return SX_OK;
+    const size_t bytes = (size_t)n_slots * sizeof(uint64_t);
+    struct sx_buffer *slots;
+    sx_buffer_release(group->slots);
+    group->slots = NULL;
+    group->n_slots = 0;
+    SX_TRY(sx_buffer_create(stream->base.pool, bytes, &slots, &stream->base.error));
+    group->slots = slots;
+    group->n_slots = n_slots;
+    SX_TRY(cuda_check(stream, cudaMemsetAsync(slots->data, 0, bytes, stream->handle), "clearing a table"));
+    if (group->n_groups > 0)
+        cuda_group_rehash(stream->handle, table_of(group), group->hashes.buffer->data, group->n_groups);
+    return cuda_launched(stream, "rehash");
+}
+
+static enum sx_status grow_keys(struct cuda_stream *stream, struct sx_group *group, int64_t n_groups) {
+    const int64_t capacity = cuda_group_capacity(group->key_capacity, n_groups);
+    if (capacity == group->key_capacity)
+        return SX_OK;
+    SX_TRY(cuda_group_array_grow(stream, &group->hashes, group->n_groups, capacity, false));
+    for (int k = 0; k < group->n_keys; k++) {
+        struct cuda_group_key_store *key = &group->keys[k];
+        SX_TRY(cuda_group_array_grow(stream, &key->values, group->n_groups, capacity, false));
+        SX_TRY(cuda_group_array_grow(stream, &key->valid, group->n_groups, capacity, false));
+    }
+    group->key_capacity = capacity;
+    return SX_OK;
+}
+
+/* ---- keys for kernels ---- */
+
+static bool has_no_values(const struct sx_tensor *key) {
+    return key->type.id == SX_TYPE_NULLTYPE || (key->layout == SX_DICT && key->dict->values.length == 0);
+}
+
+static struct cuda_group_key key_of(const struct cuda_group_key_store *store, const struct sx_tensor *input,
+                                    const struct sx_buffer *hashes) {
+    return (struct cuda_group_key){
+        .input = cuda_column_of(input),
+        .stored = {.values = store->values.buffer ? store->values.buffer->data : NULL,
+                   .valid = store->valid.buffer ? store->valid.buffer->data : NULL,
+                   .layout = CUDA_FLAT,
+                   .phys = (int32_t)sx_type_phys(store->type)},
+        .entry_hashes = hashes ? hashes->data : NULL,
+        .all_null = has_no_values(input),
+    };
+}
+
+static enum sx_status upload_keys(struct cuda_stream *stream, const struct sx_group *group,
+                                  const struct cuda_group_search *search, struct sx_buffer **out_keys) {
+    struct cuda_group_key *keys = calloc((size_t)group->n_keys, sizeof *keys);
+    if (!keys)
+        return sx_error_set(&stream->base.error, SX_OUT_OF_MEMORY, "no memory for keys");
+    for (int k = 0; k < group->n_keys; k++)
+        keys[k] = key_of(&group->keys[k], &search->keys[k], search->hashes[k]);
+    enum sx_status status = cuda_upload_buffer(stream, keys, (size_t)group->n_keys * sizeof *keys, out_keys);
+    free(keys);
+    return status;
+}
+
+/* Strings of a dictionary are hashed once, unless it has more entries than the batch rows. */
+static enum sx_status hash_dictionaries(struct cuda_stream *stream, const struct sx_group *group,
+                                        struct cuda_group_search *search) {
+    search->hashes = calloc((size_t)group->n_keys + 1, sizeof(struct sx_buffer *));
+    if (!search->hashes)
+        return sx_error_set(&stream->base.error, SX_OUT_OF_MEMORY, "no memory for keys");
+    for (int k = 0; k < group->n_keys; k++) {
+        const struct sx_tensor *key = &search->keys[k];
+        if (key->layout != SX_DICT || key->type.id != SX_TYPE_VARCHAR || has_no_values(key) ||
+            key->dict->values.length >= search->rows)
+            continue;
+        const struct sx_tensor *entries = &key->dict->values;
+        SX_TRY(sx_buffer_create(stream->base.pool, (size_t)entries->length * sizeof(uint64_t),
+                                &search->hashes[k], &stream->base.error));
+        cuda_group_hash_entries(stream->handle, cuda_column_of(entries), entries->length,
+                                search->hashes[k]->data);
+    }
+    return cuda_launched(stream, "hashes of a dictionary");
+}
+
+/* ---- search ---- */
+
+/* The rows where groups are new: search->new_rows, and their number in a counter. */
+static enum sx_status list_new(struct cuda_stream *stream, const struct sx_group *group,
+                               struct cuda_group_search *search) {
+    struct sx_pool *pool = stream->base.pool;
+    struct sx_buffer *flags = NULL, *scratch = NULL;
+    int64_t *count;
+    enum sx_status status;
+    SX_GO(sx_buffer_create(pool, (size_t)search->rows, &flags, &stream->base.error));
+    SX_GO(sx_buffer_create(pool, cuda_select_bytes(search->rows), &scratch, &stream->base.error));
+    SX_GO(sx_buffer_create(pool, (size_t)search->rows * sizeof(int32_t), &search->new_rows,
+                           &stream->base.error));
+    SX_GO(cuda_counter_reset(stream, CUDA_GROUP_NEW, &count));
+    cuda_group_flag_new(stream->handle, table_of(group), search->numbers, flags->data);
+    cuda_select_flags(stream->handle, flags->data, search->rows, search->new_rows->data, count,
+                      scratch->data);
+    SX_GO(cuda_launched(stream, "new groups"));
+out:
+    sx_buffer_release(flags);
+    sx_buffer_release(scratch);
+    return status;
+}
+
+static bool has_strings(const struct sx_group *group) {
+    for (int k = 0; k < group->n_keys; k++)
+        if (group->keys[k].type.id == SX_TYPE_VARCHAR)
+            return true;
+    return false;
+}
+
+static enum sx_status find_groups(struct cuda_stream *stream, const struct sx_group *group,
+                                  struct cuda_group_search *search, const struct sx_buffer *keys) {
+    int64_t *count = &stream->control->counters[CUDA_GROUP_NEW], *bytes;
+    SX_TRY(cuda_counter_reset(stream, CUDA_GROUP_KEY_BYTES, &bytes));
+    cuda_group_find(stream->handle, keys->data, group->n_keys, table_of(group), search->numbers);
+    SX_TRY(cuda_launched(stream, "finding groups"));
+    SX_TRY(list_new(stream, group, search));
+    if (has_strings(group))
+        cuda_group_new_bytes(stream->handle, keys->data, group->n_keys, search->rows, search->new_rows->data,
+                             count, bytes);
+    return cuda_launched(stream, "new groups' strings");
+}
+
+enum sx_status cuda_group_search_begin(struct cuda_stream *stream, struct sx_group *group,
+                                       struct cuda_group_search *search) {
+    SX_TRY(ensure_slots(stream, group, search->rows));
+    search->numbers.n = search->rows;
+    search->numbers.width = group->n_slots <= (int64_t)INT32_MAX + 1 ? 4 : 8;
+    SX_TRY(sx_buffer_create(stream->base.pool, (size_t)search->rows * (size_t)search->numbers.width,
+                            &search->numbers_buffer, &stream->base.error));
+    search->numbers.numbers = search->numbers_buffer->data;
+    SX_TRY(hash_dictionaries(stream, group, search));
+    struct sx_buffer *keys;
+    SX_TRY(upload_keys(stream, group, search, &keys));
+    enum sx_status status = find_groups(stream, group, search, keys);
+    sx_buffer_release(keys);
+    return status;
+}
+
+/* ---- new groups ---- */
+
+/* Copies the new groups' strings, of all keys together, from the batch to the group's heap. */
+static enum sx_status own_strings(struct cuda_stream *stream, struct sx_group *group, int64_t n_new,
+                                  size_t bytes) {
+    struct sx_buffer *lengths = NULL, *scratch = NULL;
+    const size_t per_key = (size_t)n_new;
+    char *heap;
+    size_t n = 0;
+    enum sx_status status;
+    for (int k = 0; k < group->n_keys; k++)
+        n += group->keys[k].type.id == SX_TYPE_VARCHAR ? per_key : 0;
+    SX_GO(cuda_group_heap_alloc(stream, group, bytes, &heap));
+    SX_GO(sx_buffer_create(stream->base.pool, (n + 1) * sizeof(int64_t), &lengths, &stream->base.error));
+    SX_GO(sx_buffer_create(stream->base.pool, cuda_exclusive_sum_bytes((int64_t)n), &scratch,
+                           &stream->base.error));
+    int64_t *offsets = lengths->data;
+    for (int pass = 0; pass < 2; pass++) {
+        size_t at = 0;
+        for (int k = 0; k < group->n_keys; k++) {
+            if (group->keys[k].type.id != SX_TYPE_VARCHAR)
+                continue;
+            struct sx_string *views =
+                (struct sx_string *)group->keys[k].values.buffer->data + group->n_groups;
+            const uint8_t *valid = (uint8_t *)group->keys[k].valid.buffer->data + group->n_groups;
+            if (pass == 0)
+                cuda_string_lengths(stream->handle, views, valid, n_new, offsets + at);
+            else
+                cuda_string_copy(stream->handle, views, valid, n_new, offsets + at, heap, heap, views);
+            at += per_key;
+        }
+        if (pass == 0)
+            cuda_exclusive_sum(stream->handle, offsets, (int64_t)n, offsets, scratch->data);
+    }
+    SX_GO(cuda_launched(stream, "strings of groups"));
+out:
+    sx_buffer_release(lengths);
+    sx_buffer_release(scratch);
+    return status;
+}
+
+enum sx_status cuda_group_search_end(struct cuda_stream *stream, struct sx_group *group,
+                                     struct cuda_group_search *search) {
+    const int64_t n_new = cuda_counter(stream, CUDA_GROUP_NEW);
+    const int64_t bytes = cuda_counter(stream, CUDA_GROUP_KEY_BYTES);
+    if (n_new == 0)
+        return SX_OK;
+    struct sx_buffer *keys;
+    SX_TRY(grow_keys(stream, group, group->n_groups + n_new));
+    SX_TRY(upload_keys(stream, group, search, &keys));
+    cuda_group_publish(stream->handle, keys->data, group->n_keys, table_of(group), search->numbers,
+                       search->new_rows->data, n_new, group->n_groups, group->hashes.buffer->data);
+    cuda_group_resolve(stream->handle, table_of(group), search->numbers);
+    enum sx_status status = cuda_launched(stream, "new groups");
+    if (status == SX_OK && bytes > 0)
+        status = own_strings(stream, group, n_new, (size_t)bytes);
+    sx_buffer_release(keys);
+    group->n_groups += n_new;
+    return status;
+}
+
+void cuda_group_search_release(const struct sx_group *group, struct cuda_group_search *search) {
+    sx_buffer_release(search->numbers_buffer);
+    sx_buffer_release(search->new_rows);
+    for (int k = 0; search->hashes && k < group->n_keys; k++)
+        sx_buffer_release(search->hashes[k]);
+    free(search->hashes);
+}

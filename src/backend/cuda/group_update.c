@@ -1,0 +1,244 @@
+/* One batch goes into the groups. */
+#include <stdlib.h>
+
+#include "backend/cuda/group.h"
+
+struct update {
+    struct cuda_stream *stream;
+    struct sx_group *group;
+    const struct sx_tensor *inputs;
+    const struct sx_tensor *filters;
+    int64_t rows;
+    struct cuda_group_search search;
+};
+
+static bool is_left_alone(const struct update *update, int a) {
+    return update->inputs[a].length < 0;
+}
+
+/* What aggregate a reads; without group numbers until the search has ended. */
+static struct cuda_group_input input_of(const struct update *update, int a) {
+    const struct cuda_group_aggregate *aggregate = &update->group->aggregates[a];
+    const struct sx_tensor *values = &update->inputs[a];
+    const struct sx_tensor *filter = update->filters ? &update->filters[a] : NULL;
+    const enum sx_aggregate function = aggregate->spec.function;
+    struct cuda_group_input input = {.rows = update->search.numbers};
+    input.rows.n = update->rows;
+    input.counts_nulls = function == SX_AGG_COUNT_STAR || function == SX_AGG_FIRST;
+    input.has_filter = filter && filter->length >= 0;
+    if (input.has_filter)
+        input.filter = cuda_column_of(filter);
+    input.all_null = function == SX_AGG_COUNT_STAR || aggregate->spec.input.id == SX_TYPE_NULLTYPE ||
+                     (values->layout == SX_DICT && values->dict->values.length == 0);
+    if (!input.all_null)
+        input.values = cuda_column_of(values);
+    input.values.phys = (int32_t)aggregate->phys;
+    return input;
+}
+
+/* ---- sums of floating point: their words ---- */
+
+static bool has_range(const struct update *update, int a) {
+    return update->group->aggregates[a].range >= 0 && !is_left_alone(update, a);
+}
+
+/* Issues the search for the batch's highest and lowest digits. */
+static enum sx_status find_ranges(const struct update *update, bool *out_any) {
+    struct cuda_stream *stream = update->stream;
+    const int n_aggregates = update->group->n_aggregates;
+    int64_t *counter;
+    *out_any = false;
+    for (int a = 0; a < n_aggregates; a++)
+        *out_any |= has_range(update, a);
+    for (int i = CUDA_GROUP_RANGES; *out_any && i < CUDA_GROUP_RANGES + 2 * CUDA_GROUP_N_RANGES; i++)
+        SX_TRY(cuda_counter_reset(stream, i, &counter));
+    for (int a = 0; a < n_aggregates; a++)
+        if (has_range(update, a))
+            cuda_group_range(
+                stream->handle, input_of(update, a),
+                &stream->control->counters[CUDA_GROUP_RANGES + 2 * update->group->aggregates[a].range]);
+    return cuda_launched(stream, "digits of sums");
+}
+
+struct digits {
+    bool any;
+    int first_word;
+    int end_bit; /* past the highest, from bit 0 of word 0 */
+};
+
+static struct digits digits_of(const struct update *update, int a) {
+    const int at = CUDA_GROUP_RANGES + 2 * update->group->aggregates[a].range;
+    const int highest = (int)cuda_counter(update->stream, at);
+    const int lowest = CUDA_GROUP_BITS - (int)cuda_counter(update->stream, at + 1);
+    return (struct digits){highest > 0, lowest / 64, highest};
+}
+
+/* The sum's words take in those of the batch, and 64 bits above them: for up to 2^63 rows. */
+static enum sx_status cover_digits(const struct update *update, int a) {
+    struct cuda_group_aggregate *aggregate = &update->group->aggregates[a];
+    const struct digits digits = digits_of(update, a);
+    const int n_words = (int)(aggregate->states.width / sizeof(uint64_t));
+    if (!digits.any)
+        return SX_OK;
+    int first = digits.first_word, end = (digits.end_bit + 64 + 63) / 64;
+    if (n_words > 0) {
+        first = first < aggregate->first_word ? first : aggregate->first_word;
+        end = end > aggregate->first_word + n_words ? end : aggregate->first_word + n_words;
+        if (end - first == n_words)
+            return SX_OK;
+    }
+    struct cuda_group_aggregate wide = *aggregate;
+    wide.first_word = first;
+    wide.states = (struct cuda_group_array){.width = (size_t)(end - first) * sizeof(uint64_t)};
+    SX_TRY(cuda_group_array_grow(update->stream, &wide.states, 0, update->group->state_capacity, true));
+    if (n_words > 0)
+        cuda_group_widen(update->stream->handle, cuda_group_sum_of(aggregate), cuda_group_sum_of(&wide),
+                         update->group->n_groups);
+    enum sx_status status = cuda_launched(update->stream, "widening sums");
+    sx_buffer_release(aggregate->states.buffer);
+    *aggregate = wide;
+    return status;
+}
+
+static void add_sum(const struct update *update, int a) {
+    const struct cuda_group_sum sum = cuda_group_sum_of(&update->group->aggregates[a]);
+    bool narrow = true;
+    int first_narrow = sum.first_word;
+    if (has_range(update, a)) {
+        enum { ROW_BITS = 32, NARROW_BITS = 3 * 64 };
+        const struct digits digits = digits_of(update, a);
+        if (digits.any) {
+            first_narrow = digits.first_word;
+            narrow = digits.end_bit - 64 * first_narrow + ROW_BITS <= NARROW_BITS;
+        }
+    }
+    cuda_group_sum(update->stream->handle, input_of(update, a), update->group->n_groups, sum, narrow,
+                   first_narrow);
+}
+
+/* ---- values that are kept ---- */
+
+static struct cuda_group_kept kept_of(const struct cuda_group_aggregate *aggregate) {
+    return (struct cuda_group_kept){
+        .values = aggregate->states.buffer->data,
+        .seen = aggregate->seen.buffer->data,
+        .winners = aggregate->winners.buffer->data,
+        .width = (int32_t)aggregate->states.width,
+        .choice = aggregate->spec.function == SX_AGG_MIN   ? CUDA_GROUP_MIN
+                  : aggregate->spec.function == SX_AGG_MAX ? CUDA_GROUP_MAX
+                                                           : CUDA_GROUP_FIRST,
+    };
+}
+
+static bool keeps(const struct update *update, int a, bool strings) {
+    const struct cuda_group_aggregate *aggregate = &update->group->aggregates[a];
+    return aggregate->kind == CUDA_GROUP_KEPT && !is_left_alone(update, a) &&
+           (!strings || aggregate->phys == SX_PHYS_STRING);
+}
+
+/* Room for the strings that won; strings are the reason for a second synchronisation. */
+static enum sx_status make_string_room(const struct update *update, char **out_heap, int64_t **out_used) {
+    struct cuda_stream *stream = update->stream;
+    int64_t *bytes;
+    bool any = false;
+    *out_heap = NULL;
+    *out_used = NULL;
+    for (int a = 0; a < update->group->n_aggregates; a++)
+        any |= keeps(update, a, true);
+    if (!any)
+        return SX_OK;
+    SX_TRY(cuda_counter_reset(stream, CUDA_GROUP_KEPT_BYTES, &bytes));
+    SX_TRY(cuda_counter_reset(stream, CUDA_GROUP_USED_BYTES, out_used));
+    for (int a = 0; a < update->group->n_aggregates; a++)
+        if (keeps(update, a, true))
+            cuda_group_kept_bytes(stream->handle, input_of(update, a), kept_of(&update->group->aggregates[a]),
+                                  (unsigned long long *)bytes);
+    SX_TRY(cuda_launched(stream, "strings of groups"));
+    SX_TRY(cuda_sync(stream));
+    const int64_t needed = cuda_counter(stream, CUDA_GROUP_KEPT_BYTES);
+    return needed > 0 ? cuda_group_heap_alloc(stream, update->group, (size_t)needed, out_heap) : SX_OK;
+}
+
+static enum sx_status keep_values(const struct update *update) {
+    struct cuda_stream *stream = update->stream;
+    char *heap;
+    int64_t *used;
+    for (int a = 0; a < update->group->n_aggregates; a++)
+        if (keeps(update, a, false))
+            cuda_group_choose(stream->handle, input_of(update, a), kept_of(&update->group->aggregates[a]));
+    SX_TRY(cuda_launched(stream, "choosing values"));
+    SX_TRY(make_string_room(update, &heap, &used));
+    for (int a = 0; a < update->group->n_aggregates; a++)
+        if (keeps(update, a, false))
+            cuda_group_keep(stream->handle, input_of(update, a), kept_of(&update->group->aggregates[a]), heap,
+                            (unsigned long long *)used);
+    return cuda_launched(stream, "keeping values");
+}
+
+/* ---- the whole ---- */
+
+static void add_aggregate(const struct update *update, int a) {
+    const struct cuda_group_aggregate *aggregate = &update->group->aggregates[a];
+    const struct cuda_group_input input = input_of(update, a);
+    switch (aggregate->kind) {
+    case CUDA_GROUP_COUNT:
+        cuda_group_count(update->stream->handle, input, update->group->n_groups,
+                         aggregate->states.buffer->data);
+        break;
+    case CUDA_GROUP_SUM: add_sum(update, a); break;
+    case CUDA_GROUP_BEST:
+        cuda_group_best(update->stream->handle, input, update->group->n_groups,
+                        aggregate->spec.function == SX_AGG_MAX, aggregate->states.buffer->data,
+                        aggregate->seen.buffer->data);
+        break;
+    case CUDA_GROUP_KEPT: break; /* afterwards, all together */
+    }
+}
+
+static enum sx_status run_update(struct update *update, const struct sx_tensor *keys) {
+    struct cuda_stream *stream = update->stream;
+    struct sx_group *group = update->group;
+    bool any_range;
+    update->search.keys = keys;
+    update->search.rows = update->rows;
+    if (group->n_keys > 0)
+        SX_TRY(cuda_group_search_begin(stream, group, &update->search));
+    SX_TRY(find_ranges(update, &any_range));
+    if (group->n_keys > 0 || any_range)
+        SX_TRY(cuda_sync(stream));
+    if (group->n_keys > 0)
+        SX_TRY(cuda_group_search_end(stream, group, &update->search));
+    SX_TRY(cuda_group_grow_states(stream, group, group->n_groups));
+    for (int a = 0; a < group->n_aggregates; a++)
+        if (has_range(update, a))
+            SX_TRY(cover_digits(update, a));
+    for (int a = 0; a < group->n_aggregates; a++)
+        if (!is_left_alone(update, a))
+            add_aggregate(update, a);
+    SX_TRY(cuda_launched(stream, "aggregates"));
+    return keep_values(update);
+}
+
+enum sx_status sx_cuda_group_update(struct sx_stream *base, struct sx_group *group, int worker,
+                                    const struct sx_tensor *keys, const struct sx_tensor *inputs,
+                                    const struct sx_tensor *filters, int64_t rows) {
+    (void)worker;
+    struct cuda_stream *stream;
+    SX_TRY(cuda_enter(base, &stream));
+    if (rows == 0)
+        return SX_OK;
+    struct update update = {
+        .stream = stream, .group = group, .inputs = inputs, .filters = filters, .rows = rows};
+    pthread_mutex_lock(&group->lock);
+    enum sx_status status = cuda_group_take_turn(stream, group);
+    if (status == SX_OK)
+        status = run_update(&update, keys);
+    cuda_group_search_release(group, &update.search);
+    if (group->turn) {
+        const cudaError_t ended = cudaEventRecord(group->turn, stream->handle);
+        if (status == SX_OK)
+            status = cuda_check(stream, ended, "an event");
+    }
+    pthread_mutex_unlock(&group->lock);
+    return status;
+}

@@ -1,0 +1,148 @@
+/* Kernels of the group by. All pointers lead to device memory; each function launches on `stream` and returns
+ * at once. */
+#ifndef SX_BACKEND_CUDA_LAUNCH_GROUP_H
+#define SX_BACKEND_CUDA_LAUNCH_GROUP_H
+
+#include <cuda_runtime_api.h>
+
+#include "backend/cuda/column.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- group_find.cu: the hash table ---- */
+
+/* A key of a batch, and of the groups so far. */
+struct cuda_group_key {
+    struct cuda_column input;
+    struct cuda_column stored;    /* FLAT, with validity; NULL rows have zeroed values */
+    const uint64_t *entry_hashes; /* of a DICT input's entries, or NULL */
+    bool all_null;
+};
+
+/* Group numbers of n rows. `width` 0: no keys, every row is of group 0; otherwise int32_t or int64_t. While
+ * groups are looked for, ~slot where the row's group is new. */
+struct cuda_group_numbers {
+    void *numbers;
+    int32_t width;
+    int64_t n;
+};
+
+/* Open addressing with linear probing. A slot is zero (empty), or the hash's high 24 bits, a bit that tells
+ * whether the group is new in this batch, and 39 bits: 1 + the group's number, or 1 + the first row with its
+ * keys. So threads compare keys with rows of the batch or with groups of earlier batches, both of which
+ * nobody writes at the time: there is nothing to wait for. */
+struct cuda_group_table {
+    unsigned long long *slots;
+    uint64_t mask; /* their number is a power of two */
+};
+
+/* hashes[i] of n valid values */
+void cuda_group_hash_entries(cudaStream_t stream, struct cuda_column entries, int64_t n, uint64_t *hashes);
+/* Finds or claims each row's slot. The table has room for all rows. Bytes per row: the keys and the number;
+ * a slot at a random place, and the group's keys, where these are not in a cache. */
+void cuda_group_find(cudaStream_t stream, const struct cuda_group_key *keys, int n_keys,
+                     struct cuda_group_table table, struct cuda_group_numbers numbers);
+/* flags[row] = it is the first one of a new group */
+void cuda_group_flag_new(cudaStream_t stream, struct cuda_group_table table,
+                         struct cuda_group_numbers numbers, uint8_t *flags);
+/* Adds to *bytes those that the string keys of the new rows (*n_new of n_rows) have outside of their views.
+ */
+void cuda_group_new_bytes(cudaStream_t stream, const struct cuda_group_key *keys, int n_keys, int64_t n_rows,
+                          const int32_t *new_rows, const int64_t *n_new, int64_t *bytes);
+/* New group i gets number `first` + i: writes keys (views as they are) and hash, and the slot. */
+void cuda_group_publish(cudaStream_t stream, const struct cuda_group_key *keys, int n_keys,
+                        struct cuda_group_table table, struct cuda_group_numbers numbers,
+                        const int32_t *new_rows, int64_t n_new, int64_t first, uint64_t *hashes);
+/* Rows of new groups get their numbers. */
+void cuda_group_resolve(cudaStream_t stream, struct cuda_group_table table,
+                        struct cuda_group_numbers numbers);
+/* Puts n groups into an empty table. */
+void cuda_group_rehash(cudaStream_t stream, struct cuda_group_table table, const uint64_t *hashes, int64_t n);
+
+/* ---- aggregates ---- */
+
+/* What an aggregate reads of a batch. */
+struct cuda_group_input {
+    struct cuda_column values;
+    struct cuda_column filter;
+    bool has_filter;
+    bool counts_nulls; /* COUNT_STAR, FIRST */
+    bool all_null;     /* no value is read */
+    struct cuda_group_numbers rows;
+};
+
+/* A sum is an integer of n_words 64-bit words (lowest first, two's complement), in units of
+ * 2^(64 * first_word): exact, hence independent of the order. Integers: two words, of 128 bits three, the
+ * third for overflow. Floating point: bit 0 of word 0 stands for 2^-1074, and words cover the digits met so
+ * far, with 64 bits above for the number of rows: mostly 2 to 4 words, 34 at most. */
+struct cuda_group_sum {
+    unsigned long long *words; /* [groups * n_words] */
+    int32_t n_words;
+    int32_t first_word;
+    unsigned long long *counts; /* of AVG, else NULL */
+    uint8_t *flags;             /* [groups * flag_bytes]: had a value; NaN; infinity; -infinity */
+    int32_t flag_bytes;         /* 1 or, with floating point, 4 */
+};
+
+/* ---- group_sum.cu ---- */
+
+void cuda_group_count(cudaStream_t stream, struct cuda_group_input input, int64_t n_groups,
+                      unsigned long long *counts);
+/* `narrow`: the batch's values lie within three words above first_narrow, bits for the number of rows
+ * included (always true of integers, whose first_narrow is 0). Bytes per row: the value and its group's
+ * number; with many groups a sector of sums at a random place to read and write. */
+void cuda_group_sum(cudaStream_t stream, struct cuda_group_input input, int64_t n_groups,
+                    struct cuda_group_sum sum, bool narrow, int32_t first_narrow);
+/* range[0] = max of 1 + highest bit, range[1] = max of CUDA_GROUP_BITS - lowest bit, over finite values. */
+enum { CUDA_GROUP_BITS = 2112 };
+void cuda_group_range(cudaStream_t stream, struct cuda_group_input input, int64_t *range);
+/* Sums of other words with the same meaning; `to` covers `from`. */
+void cuda_group_widen(cudaStream_t stream, struct cuda_group_sum from, struct cuda_group_sum to, int64_t n);
+
+/* ---- group_best.cu ---- */
+
+/* MIN and MAX of values to 64 bits: best[g] is the greatest of the values' images in unsigned order (MIN:
+ * of their complements), seen[g] 1 if there is one. */
+void cuda_group_best(cudaStream_t stream, struct cuda_group_input input, int64_t n_groups, bool max,
+                     unsigned long long *best, uint8_t *seen);
+
+enum cuda_group_choice { CUDA_GROUP_MIN, CUDA_GROUP_MAX, CUDA_GROUP_FIRST };
+/* All others: the batch's best row of a group is found by compare-and-swap, then its value is kept. */
+struct cuda_group_kept {
+    void *values;
+    uint8_t *seen;     /* 0 nothing, 1 a value, 2 NULL (FIRST) */
+    uint32_t *winners; /* 0, but between choose and keep */
+    int32_t width;     /* bytes of a value */
+    int32_t choice;    /* enum cuda_group_choice */
+};
+void cuda_group_choose(cudaStream_t stream, struct cuda_group_input input, struct cuda_group_kept kept);
+/* Adds to *bytes what cuda_group_keep will take of the heap. */
+void cuda_group_kept_bytes(cudaStream_t stream, struct cuda_group_input input, struct cuda_group_kept kept,
+                           unsigned long long *bytes);
+/* *used: bytes of `heap` in use so far. Strings that fit go where the group's last one was. */
+void cuda_group_keep(cudaStream_t stream, struct cuda_group_input input, struct cuda_group_kept kept,
+                     char *heap, unsigned long long *used);
+
+/* ---- group_emit.cu: results of groups first to first + n - 1 ---- */
+
+void cuda_group_emit_valid(cudaStream_t stream, const uint8_t *seen, int32_t stride, int64_t first, int64_t n,
+                           uint8_t *valid);
+void cuda_group_emit_sum(cudaStream_t stream, struct cuda_group_sum sum, int64_t first, int64_t n,
+                         sx_i128 *out);
+void cuda_group_emit_float_sum(cudaStream_t stream, struct cuda_group_sum sum, int64_t first, int64_t n,
+                               double *out, uint8_t *valid);
+/* `is_small`: a sum of 16-bit values is divided in double, others as by long double. */
+void cuda_group_emit_average(cudaStream_t stream, struct cuda_group_sum sum, double scale, bool is_small,
+                             int64_t first, int64_t n, double *out, uint8_t *valid);
+void cuda_group_emit_best(cudaStream_t stream, const unsigned long long *best, int32_t phys, bool max,
+                          int64_t first, int64_t n, void *out);
+/* A sum of three words that does not fit two is a CUDA_FAULT_SUM; detail: its words. */
+void cuda_group_check_sums(cudaStream_t stream, struct cuda_group_sum sum, int64_t n,
+                           struct cuda_control *control);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
