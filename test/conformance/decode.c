@@ -427,9 +427,35 @@ out:
     return status;
 }
 
+/* Some bytes are others than they were: rows come out, or SX_FILE. What matters is that nothing else is
+ * touched.
+ */
+static enum sx_status try_damaged(struct conformance *c, const struct chunk *chunk) {
+    const struct sx_backend_ops *ops = &c->backend->ops;
+    uint8_t *bytes = chunk->owner->data;
+    struct sx_decoder *decoder = NULL;
+    struct sx_tensor out = {0}, host = {0};
+    if (chunk->bytes.length == 0)
+        return SX_OK;
+    for (uint64_t n = 1 + below(c, 4); n > 0; n--)
+        bytes[below(c, chunk->bytes.length)] = (uint8_t)conformance_random(c);
+    SX_TRY(own_error(c, ops->decoder_create(c->stream, &chunk->spec, chunk->pages, chunk->n_pages,
+                                            chunk->owner, &decoder)));
+    enum sx_status status = ops->decoder_read(c->stream, decoder, chunk->host.length, NULL, &out);
+    CONFORM(c, status == SX_OK || status == SX_FILE, "decode: damaged pages give status %d: %s", (int)status,
+            c->stream->error.text);
+    if (status == SX_OK)
+        status = conformance_receive(c, &out, &host);
+    sx_tensor_release(&out);
+    sx_tensor_release(&host);
+    ops->decoder_destroy(c->stream, decoder);
+    memcpy(bytes, chunk->bytes.data, chunk->bytes.length);
+    return status == SX_FILE ? SX_OK : status;
+}
+
 static enum sx_status try_chunk(struct conformance *c, const struct column_case *kind,
                                 enum sx_parquet_encoding encoding, int64_t rows, double nulls) {
-    enum { WALKS = 3 };
+    enum { WALKS = 3, DAMAGES = 8, DAMAGED_ROWS = 1000 };
     struct chunk chunk = {.kind = kind};
     enum conformance_fill fills[] = {FILL_RANDOM, FILL_FEW_VALUES, FILL_EXTREMES};
     enum sx_status status;
@@ -446,6 +472,8 @@ static enum sx_status try_chunk(struct conformance *c, const struct column_case 
     SX_GO(make_pages(c, &chunk, encoding));
     for (int i = 0; i < WALKS; i++)
         SX_GO(walk(c, &chunk));
+    for (int i = 0; i < DAMAGES && rows > 0 && rows <= DAMAGED_ROWS; i++)
+        SX_GO(try_damaged(c, &chunk));
 out:
     release_chunk(&chunk);
     return status;
