@@ -48,6 +48,11 @@ size_t cuda_radix_bytes(int64_t n, int bits);
 /* out_starts (NULL, or 2^bits + 1 elements): where each digit begins, then n. */
 void cuda_radix(cudaStream_t stream, const struct cuda_radix_pass *pass, int64_t *out_starts);
 
+/* At most CUDA_RADIX_SMALL rows by the keys' low `bits` bits (at least 1), in one launch: pass->bits (at most
+ * 8) at a time. Needs no scratch. */
+enum { CUDA_RADIX_SMALL = 2048 };
+void cuda_radix_small(cudaStream_t stream, const struct cuda_radix_pass *pass, int bits);
+
 /* out_starts[p], p in 0..n_parts: how many of the ascending keys are below p << shift. */
 void cuda_find_starts(cudaStream_t stream, const uint64_t *sorted_keys, int64_t n, int shift, int n_parts,
                       int64_t *out_starts);

@@ -1,44 +1,6 @@
 /* Families that are still being written. */
 #include "backend/cuda/cuda.h"
 #pragma GCC diagnostic ignored "-Wunused-parameter"
-__attribute__((weak)) enum sx_status sx_cuda_eval_create(struct sx_stream *stream,
-                                                         const struct sx_program *program,
-                                                         struct sx_eval **out_eval) {
-    return sx_error_set(&stream->error, SX_UNSUPPORTED, "sx_cuda_eval_create is not there yet");
-}
-__attribute__((weak)) void sx_cuda_eval_destroy(struct sx_stream *stream, struct sx_eval *eval) {}
-__attribute__((weak)) enum sx_status sx_cuda_eval_run(struct sx_stream *stream, struct sx_eval *eval,
-                                                      const struct sx_batch *batch,
-                                                      struct sx_tensor *out_columns) {
-    return sx_error_set(&stream->error, SX_UNSUPPORTED, "sx_cuda_eval_run is not there yet");
-}
-__attribute__((weak)) enum sx_status sx_cuda_eval_select(struct sx_stream *stream, struct sx_eval *eval,
-                                                         const struct sx_batch *batch,
-                                                         const struct sx_tensor *selection,
-                                                         struct sx_tensor *out_selection) {
-    return sx_error_set(&stream->error, SX_UNSUPPORTED, "sx_cuda_eval_select is not there yet");
-}
-__attribute__((weak)) enum sx_status sx_cuda_group_create(struct sx_stream *stream,
-                                                          const struct sx_group_spec *spec,
-                                                          struct sx_group **out_group) {
-    return sx_error_set(&stream->error, SX_UNSUPPORTED, "sx_cuda_group_create is not there yet");
-}
-__attribute__((weak)) void sx_cuda_group_destroy(struct sx_stream *stream, struct sx_group *group) {}
-__attribute__((weak)) enum sx_status sx_cuda_group_update(struct sx_stream *stream, struct sx_group *group,
-                                                          int worker, const struct sx_tensor *keys,
-                                                          const struct sx_tensor *inputs,
-                                                          const struct sx_tensor *filters, int64_t rows) {
-    return sx_error_set(&stream->error, SX_UNSUPPORTED, "sx_cuda_group_update is not there yet");
-}
-__attribute__((weak)) enum sx_status sx_cuda_group_finish(struct sx_stream *stream, struct sx_group *group,
-                                                          int *out_parts) {
-    return sx_error_set(&stream->error, SX_UNSUPPORTED, "sx_cuda_group_finish is not there yet");
-}
-__attribute__((weak)) enum sx_status sx_cuda_group_emit(struct sx_stream *stream, struct sx_group *group,
-                                                        int part, int64_t *cursor, int64_t max_rows,
-                                                        struct sx_batch *out_batch) {
-    return sx_error_set(&stream->error, SX_UNSUPPORTED, "sx_cuda_group_emit is not there yet");
-}
 __attribute__((weak)) enum sx_status sx_cuda_join_create(struct sx_stream *stream,
                                                          const struct sx_join_spec *spec,
                                                          struct sx_join **out_join) {
@@ -84,9 +46,4 @@ __attribute__((weak)) enum sx_status sx_cuda_join_marked(struct sx_stream *strea
                                                          bool wanted, int64_t first, int64_t count,
                                                          struct sx_tensor *out_build_rows) {
     return sx_error_set(&stream->error, SX_UNSUPPORTED, "sx_cuda_join_marked is not there yet");
-}
-__attribute__((weak)) enum sx_status sx_cuda_sort(struct sx_stream *stream, const struct sx_tensor *keys,
-                                                  const struct sx_sort_key *orders, int n_keys, int64_t rows,
-                                                  int64_t limit, struct sx_tensor *out_order) {
-    return sx_error_set(&stream->error, SX_UNSUPPORTED, "sx_cuda_sort is not there yet");
 }

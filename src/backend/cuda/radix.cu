@@ -10,8 +10,8 @@
 #include "backend/cuda/launch_hash.h"
 
 enum {
-    ITEMS = 8, /* of a thread in a tile */
-    TILE = CUDA_THREADS * ITEMS,
+    TILE = CUDA_RADIX_SMALL,
+    ITEMS = (int)CUDA_RADIX_SMALL / (int)CUDA_THREADS, /* of a thread in a tile */
     WARPS = CUDA_THREADS / CUDA_WARP,
     MOST_BLOCKS = 132 * 6, /* all at work at the same time */
     NARROW_BITS = 8
@@ -53,24 +53,39 @@ template <int BINS> struct radix_tile {
     uint32_t place[BINS]; /* where the block's next row of the digit goes, mostly less its tile place */
 };
 
-/* Counts the warp's digits; `ranks`: how many rows of the same digit come before within the warp. */
+/* A thread's rows of a tile: item k of the warp's lanes stand side by side. */
+struct radix_items {
+    uint64_t keys[ITEMS];
+    uint32_t rows[ITEMS];
+    uint32_t ranks[ITEMS]; /* how many rows of the same digit come before within the warp */
+};
+
+__device__ __forceinline__ int64_t item_at(int64_t first, int k) {
+    const int lane = (int)threadIdx.x % CUDA_WARP, warp = (int)threadIdx.x / CUDA_WARP;
+    return first + (warp * ITEMS + k) * CUDA_WARP + lane;
+}
+
+/* Loads the items, and counts the warp's digits. */
 template <int BINS>
 __device__ static inline void rank_items(const struct cuda_radix_pass &pass, int64_t first,
-                                         struct radix_tile<BINS> &tile, uint64_t *keys, uint32_t *ranks) {
+                                         struct radix_tile<BINS> &tile, struct radix_items &items) {
     const int lane = (int)threadIdx.x % CUDA_WARP, warp = (int)threadIdx.x / CUDA_WARP;
     const unsigned lower = (1u << lane) - 1;
     for (int k = 0; k < ITEMS; k++) {
-        const int64_t i = first + (warp * ITEMS + k) * CUDA_WARP + lane;
+        const int64_t i = item_at(first, k);
+        if (i - lane >= pass.n) /* the whole warp */
+            break;
         const bool inside = i < pass.n;
-        keys[k] = inside ? pass.keys[i] : 0;
-        const uint32_t digit = inside ? digit_of(pass, keys[k]) : BINS;
+        items.keys[k] = inside ? pass.keys[i] : 0;
+        items.rows[k] = inside && pass.rows ? pass.rows[i] : (uint32_t)i;
+        const uint32_t digit = inside ? digit_of(pass, items.keys[k]) : BINS;
         const unsigned peers = __match_any_sync(0xffffffffu, digit);
         const uint32_t before = inside ? tile.counts[warp][digit] : 0;
         __syncwarp();
         if (inside && (peers & lower) == 0)
             tile.counts[warp][digit] = (uint16_t)(before + (uint32_t)__popc(peers));
         __syncwarp();
-        ranks[k] = before + (uint32_t)__popc(peers & lower);
+        items.ranks[k] = before + (uint32_t)__popc(peers & lower);
     }
 }
 
@@ -103,17 +118,35 @@ __device__ static inline void place_digits(struct radix_tile<BINS> &tile, uint32
 
 template <int BINS>
 __device__ static inline void stage_items(const struct cuda_radix_pass &pass, int64_t first,
-                                          struct radix_tile<BINS> &tile, const uint64_t *keys,
-                                          const uint32_t *ranks) {
-    const int lane = (int)threadIdx.x % CUDA_WARP, warp = (int)threadIdx.x / CUDA_WARP;
-    for (int k = 0; k < ITEMS; k++) {
-        const int64_t i = first + (warp * ITEMS + k) * CUDA_WARP + lane;
-        if (i >= pass.n)
-            continue;
-        const uint32_t at = tile.counts[warp][digit_of(pass, keys[k])] + ranks[k];
-        tile.keys[at] = keys[k];
-        tile.rows[at] = pass.rows ? pass.rows[i] : (uint32_t)i;
+                                          struct radix_tile<BINS> &tile, const struct radix_items &items) {
+    const int warp = (int)threadIdx.x / CUDA_WARP;
+    for (int k = 0; k < ITEMS && item_at(first, k) < pass.n; k++) {
+        const uint32_t at = tile.counts[warp][digit_of(pass, items.keys[k])] + items.ranks[k];
+        tile.keys[at] = items.keys[k];
+        tile.rows[at] = items.rows[k];
     }
+}
+
+/* The tile's rows into the order of their digits. All counts are zero. */
+template <int BINS>
+__device__ static inline void order_tile(const struct cuda_radix_pass &pass, int64_t first,
+                                         struct radix_tile<BINS> &tile, uint32_t *ends) {
+    struct radix_items items;
+    __syncthreads();
+    rank_items(pass, first, tile, items);
+    __syncthreads();
+    place_digits(tile, ends);
+    __syncthreads();
+    stage_items(pass, first, tile, items);
+    __syncthreads();
+}
+
+/* For the thread's digits. */
+template <int BINS> __device__ static inline void clear_counts(struct radix_tile<BINS> &tile) {
+    enum { PER_THREAD = BINS / CUDA_THREADS };
+    for (int b = (int)threadIdx.x * PER_THREAD; b < ((int)threadIdx.x + 1) * PER_THREAD; b++)
+        for (int w = 0; w < WARPS; w++)
+            tile.counts[w][b] = 0;
 }
 
 template <int BINS>
@@ -121,22 +154,13 @@ __global__ void radix_move(const struct cuda_radix_pass pass, int64_t share, con
     enum { PER_THREAD = BINS / CUDA_THREADS };
     __shared__ struct radix_tile<BINS> tile;
     const int my_bins = (int)threadIdx.x * PER_THREAD, n_bins = 1 << pass.bits;
-    for (int b = my_bins; b < my_bins + PER_THREAD; b++) {
+    for (int b = my_bins; b < my_bins + PER_THREAD; b++)
         tile.place[b] = b < n_bins ? (uint32_t)places[(int64_t)b * gridDim.x + blockIdx.x] : 0;
-        for (int w = 0; w < WARPS; w++)
-            tile.counts[w][b] = 0;
-    }
+    clear_counts(tile);
     const int64_t start = blockIdx.x * share, end = start + share < pass.n ? start + share : pass.n;
     for (int64_t first = start; first < end; first += TILE) {
-        uint64_t keys[ITEMS];
-        uint32_t ranks[ITEMS], ends[PER_THREAD];
-        __syncthreads();
-        rank_items(pass, first, tile, keys, ranks);
-        __syncthreads();
-        place_digits(tile, ends);
-        __syncthreads();
-        stage_items(pass, first, tile, keys, ranks);
-        __syncthreads();
+        uint32_t ends[PER_THREAD];
+        order_tile(pass, first, tile, ends);
         const int count = end - first < TILE ? (int)(end - first) : (int)TILE;
         for (int i = (int)threadIdx.x; i < count; i += CUDA_THREADS) {
             const uint64_t key = tile.keys[i];
@@ -146,11 +170,28 @@ __global__ void radix_move(const struct cuda_radix_pass pass, int64_t share, con
                 pass.out_keys[to] = key;
         }
         __syncthreads();
-        for (int b = 0; b < PER_THREAD; b++) {
+        for (int b = 0; b < PER_THREAD; b++)
             tile.place[my_bins + b] += ends[b];
-            for (int w = 0; w < WARPS; w++)
-                tile.counts[w][my_bins + b] = 0;
-        }
+        clear_counts(tile);
+    }
+}
+
+/* All digits of at most TILE rows, in one block. */
+template <int BINS> __global__ void radix_small(struct cuda_radix_pass pass, int bits) {
+    enum { PER_THREAD = BINS / CUDA_THREADS };
+    __shared__ struct radix_tile<BINS> tile;
+    for (int shift = 0; shift < bits; shift += pass.bits) {
+        uint32_t ends[PER_THREAD];
+        clear_counts(tile);
+        pass.shift = shift;
+        order_tile(pass, 0, tile, ends);
+        pass.keys = tile.keys;
+        pass.rows = tile.rows;
+    }
+    for (int i = (int)threadIdx.x; i < pass.n; i += CUDA_THREADS) {
+        pass.out_rows[i] = tile.rows[i];
+        if (pass.out_keys)
+            pass.out_keys[i] = tile.keys[i];
     }
 }
 
@@ -198,6 +239,9 @@ void cuda_radix(cudaStream_t stream, const struct cuda_radix_pass *pass, int64_t
         radix<1 << NARROW_BITS>(stream, *pass, out_starts);
     else
         radix<1 << CUDA_RADIX_BITS>(stream, *pass, out_starts);
+}
+void cuda_radix_small(cudaStream_t stream, const struct cuda_radix_pass *pass, int bits) {
+    SX_LAUNCH(radix_small<1 << NARROW_BITS>, 1, CUDA_THREADS, 0, stream, *pass, bits);
 }
 void cuda_find_starts(cudaStream_t stream, const uint64_t *sorted_keys, int64_t n, int shift, int n_parts,
                       int64_t *out_starts) {
