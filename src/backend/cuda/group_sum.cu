@@ -1,6 +1,7 @@
 /* COUNT, SUM and AVG. A sum is a wide integer to which every value is added exactly: see struct
  * cuda_group_sum. Up to some dozen groups each thread adds to words of its own; up to some thousand the
- * threads of a block share words in shared memory; else atomics go to the groups in global memory. */
+ * threads of a block share words in shared memory; else atomics go to the groups in global memory.
+ * Floating point is read twice: first for the digits that the batch has, 8 bytes a row. */
 #include "backend/cuda/group_kernel.h"
 
 /* Stands for the type of a value where rows are only counted. */

@@ -1,4 +1,5 @@
-/* One batch goes into the groups. */
+/* One batch goes into the groups. The host waits once with keys (for the number of new groups), or without
+ * keys but with sums of floating point (for the digits they need); once more where strings are kept. */
 #include <stdlib.h>
 
 #include "backend/cuda/group.h"
