@@ -548,4 +548,5 @@ void conform_eval(struct conformance *c) {
                 CONFORM(c, status == SX_OK, "status %d: %s %s", status, c->error.text, c->stream->error.text);
             }
         }
+    conform_eval_same(c);
 }

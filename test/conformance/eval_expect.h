@@ -29,6 +29,9 @@ bool expect_length(const struct sx_instruction *instruction, const struct sx_sca
 bool expect_substring(const struct sx_instruction *instruction, const struct sx_scalar *arguments,
                       struct sx_scalar *out);
 
+/* eval_same.c: more functions, compared with the CPU backend. */
+void conform_eval_same(struct conformance *c);
+
 /* < 0, 0, > 0; neither is null. */
 int expect_order(const struct sx_scalar *a, const struct sx_scalar *b);
 
