@@ -408,19 +408,21 @@ static void *build_share(void *argument) {
 
 static enum sx_status probe_and_mark(struct thread *thread) {
     struct conformance *c = &thread->c;
-    struct sx_tensor p = {0}, b = {0};
+    struct sx_tensor keys[MAX_KEYS] = {0}, p = {0}, b = {0};
     struct sx_probe_cursor cursor = {0};
-    enum sx_status status = SX_OK;
+    enum sx_status status;
+    SX_GO(join_case_send_slices(c, thread->sides->probe, thread->test->n_keys, 0, thread->test->probe_rows,
+                                keys));
     while (!cursor.done) {
-        SX_GO(c->backend->ops.join_probe(c->stream, thread->join, thread->sides->probe,
-                                         thread->test->probe_rows, SX_PROBE_ALL, thread->test->max_pairs,
-                                         &cursor, &p, &b));
+        SX_GO(c->backend->ops.join_probe(c->stream, thread->join, keys, thread->test->probe_rows,
+                                         SX_PROBE_ALL, thread->test->max_pairs, &cursor, &p, &b));
         thread->n_pairs += p.length;
         SX_GO(c->backend->ops.join_mark(c->stream, thread->join, &b));
         sx_tensor_release(&p);
         sx_tensor_release(&b);
     }
 out:
+    join_case_release_all(keys, MAX_KEYS);
     sx_tensor_release(&p);
     sx_tensor_release(&b);
     return status;
@@ -556,6 +558,7 @@ static enum sx_status all_cases(struct conformance *c) {
     }
     SX_TRY(long_chains(c));
     SX_TRY(join_payload_cases(c));
+    SX_TRY(join_cursor_cases(c));
     SX_TRY(memory_limits(c));
     return threaded(c);
 }

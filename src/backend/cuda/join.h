@@ -1,0 +1,89 @@
+/* Hash join on the device, shared by join*.c.
+ *
+ * join_append keeps the workers' batches as they are. join_finish puts them behind each other and looks at
+ * the keys' ranges; join_build, whose only part it is, makes the table (launch_join.h has its form). The
+ * joining kernels read keys in the types they came in.
+ *
+ * A probe looks all rows of a batch up at its first call and keeps what it found for the calls that follow:
+ * they only need the place of the cursor in there, which is one thread's binary search and one
+ * synchronisation. */
+#ifndef SX_BACKEND_CUDA_JOIN_H
+#define SX_BACKEND_CUDA_JOIN_H
+
+#include "backend/cuda/cuda.h"
+#include "backend/cuda/launch.h"
+#include "backend/cuda/launch_join.h"
+
+struct join_batch {
+    int64_t rows;
+    struct sx_tensor *columns; /* keys, then payload */
+};
+
+struct join_worker {
+    struct join_batch *batches;
+    int64_t n_batches, capacity;
+    cudaEvent_t appended; /* NULL, or after what made the batches */
+};
+
+/* What was found for the rows of a probe batch: either the rows that match, with one build row each, or sums
+ * of the numbers of matches and where the runs begin. */
+struct join_lookup {
+    struct sx_tensor *keys; /* [n_keys], second owners; NULL: there is nothing */
+    int64_t rows;
+    bool is_first; /* one build row each: */
+    struct sx_tensor index;
+    struct sx_buffer *n_index; /* int64_t */
+    struct sx_buffer *sums;    /* otherwise: int64_t [rows + 1] */
+    struct sx_buffer *entries; /* int64_t [rows] */
+};
+
+/* What a join remembers of a stream that uses it. */
+struct join_user {
+    struct join_user *next;
+    const struct cuda_stream *stream;
+    struct join_lookup lookup;
+    cudaEvent_t marked; /* NULL, or after its last join_mark */
+};
+
+struct join_users {
+    pthread_mutex_t lock; /* of the list; a user is its stream's */
+    struct join_user *first;
+};
+
+struct sx_join {
+    int n_keys, n_payload, n_workers;
+    struct sx_type *types; /* keys, then payload */
+    bool *null_equal;      /* [n_keys] */
+    bool track_matches;
+    struct join_worker *workers;
+    struct join_users *users;
+
+    /* set by join_finish */
+    int64_t rows;
+    struct cuda_join_range *ranges; /* [n_keys] */
+    struct sx_tensor *keys;         /* [n_keys], FLAT */
+    struct sx_tensor *payload;      /* [n_payload] */
+    struct sx_buffer *marks;        /* a byte per row */
+
+    /* set by join_build */
+    bool has_duplicates;
+    struct cuda_join_table table;
+    struct sx_buffer *key_list, *slots, *filter, *starts, *runs; /* what it points to */
+};
+
+/* ---- join.c ---- */
+
+/* Whether the words of a key are its values, or, of UBIGINT, tell them. */
+bool cuda_join_has_range(struct sx_type type);
+/* What kernels get of key columns; *out_list (NULL where there is none) keeps the list. */
+SX_MUST_CHECK enum sx_status cuda_join_keys_of(struct cuda_stream *stream, const struct sx_join *join,
+                                               const struct sx_tensor *columns,
+                                               struct cuda_join_keys *out_keys, struct sx_buffer **out_list);
+/* The stream's own; it stays until the join is destroyed. */
+SX_MUST_CHECK enum sx_status cuda_join_user(struct cuda_stream *stream, const struct sx_join *join,
+                                            struct join_user **out_user);
+void cuda_join_lookup_release(const struct sx_join *join, struct join_lookup *lookup);
+/* Whether the only key is DICT with fewer entries than `rows`, so that these are looked up. */
+bool cuda_join_is_coded(const struct sx_join *join, const struct sx_tensor *keys, int64_t rows);
+
+#endif

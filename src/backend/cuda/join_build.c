@@ -1,0 +1,255 @@
+/* From the appended batches to a table. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/cuda/join.h"
+
+enum {
+    DIRECT_SMALL_SLOTS = 1 << 16,  /* always an array */
+    DIRECT_SLOTS_PER_ROW = 8,      /* an array up to this many slots per row, */
+    DIRECT_CACHED_SLOTS = 8 << 20, /* and while it fits the cache (32 MB), up to the following */
+    DIRECT_CACHED_SLOTS_PER_ROW = 128,
+    FILTER_BITS_PER_ROW = 16,
+    FILTER_WORD_BITS = 32
+};
+static const int64_t direct_max_rows = UINT32_MAX - 1;
+
+enum { COUNTER_DUPLICATES = 1 };
+
+/* ---- join_finish ---- */
+
+/* What the workers' streams have issued is done before what this one issues. */
+static enum sx_status wait_for_workers(struct cuda_stream *stream, const struct sx_join *join) {
+    for (int w = 0; w < join->n_workers; w++)
+        if (join->workers[w].appended)
+            SX_TRY(cuda_check(stream, cudaStreamWaitEvent(stream->handle, join->workers[w].appended, 0),
+                              "an event"));
+    return SX_OK;
+}
+
+static int64_t count_batches(const struct sx_join *join) {
+    int64_t n = 0;
+    for (int w = 0; w < join->n_workers; w++)
+        n += join->workers[w].n_batches;
+    return n;
+}
+
+static int64_t count_rows(const struct sx_join *join) {
+    int64_t rows = 0;
+    for (int w = 0; w < join->n_workers; w++)
+        for (int64_t b = 0; b < join->workers[w].n_batches; b++)
+            rows += join->workers[w].batches[b].rows;
+    return rows;
+}
+
+static bool share_dictionary(const struct sx_tensor *const *parts, int64_t n) {
+    for (int64_t i = 0; i < n; i++)
+        if (parts[i]->layout != SX_DICT || parts[i]->dict != parts[0]->dict)
+            return false;
+    return n > 0 && parts[0]->dict->values.length > 0;
+}
+
+/* The codes of parts with one dictionary. */
+static enum sx_status concat_codes(struct cuda_stream *stream, const struct sx_tensor *const *parts,
+                                   int64_t n, struct sx_tensor *out) {
+    struct sx_tensor *codes = calloc((size_t)n, sizeof *codes), made; /* borrowed */
+    const struct sx_tensor **list = calloc((size_t)n, sizeof *list);
+    enum sx_status status = SX_OK;
+    if (!codes || !list)
+        SX_GO(sx_error_set(&stream->base.error, SX_OUT_OF_MEMORY, "no memory for a join's build side"));
+    for (int64_t i = 0; i < n; i++) {
+        codes[i] = *parts[i];
+        codes[i].type = sx_type_of(SX_TYPE_I32);
+        codes[i].layout = SX_FLAT;
+        codes[i].dict = NULL;
+        codes[i].heap = NULL;
+        list[i] = &codes[i];
+    }
+    SX_GO(sx_cuda_concat(&stream->base, sx_type_of(SX_TYPE_I32), list, n, false, &made));
+    made.type = parts[0]->type;
+    made.layout = SX_DICT;
+    made.dict = sx_dict_retain(parts[0]->dict);
+    *out = made;
+out:
+    free(codes);
+    free(list);
+    return status;
+}
+
+static enum sx_status concat_parts(struct cuda_stream *stream, struct sx_type type, bool may_be_coded,
+                                   const struct sx_tensor *const *parts, int64_t n, struct sx_tensor *out) {
+    if (may_be_coded && share_dictionary(parts, n))
+        return concat_codes(stream, parts, n, out);
+    if (n == 1)
+        return cuda_flatten(stream, parts[0], out);
+    return sx_cuda_concat(&stream->base, type, parts, n, false, out);
+}
+
+/* Column i of all batches, which leaves them. */
+static enum sx_status take_column(struct cuda_stream *stream, struct sx_join *join, int i,
+                                  struct sx_tensor *out) {
+    const int64_t n = count_batches(join);
+    const struct sx_tensor **parts = calloc((size_t)n + 1, sizeof *parts);
+    if (!parts)
+        return sx_error_set(&stream->base.error, SX_OUT_OF_MEMORY, "no memory for a join's build side");
+    int64_t at = 0;
+    for (int w = 0; w < join->n_workers; w++)
+        for (int64_t b = 0; b < join->workers[w].n_batches; b++)
+            parts[at++] = &join->workers[w].batches[b].columns[i];
+    enum sx_status status = concat_parts(stream, join->types[i], i >= join->n_keys, parts, n, out);
+    free(parts);
+    for (int w = 0; w < join->n_workers && status == SX_OK; w++)
+        for (int64_t b = 0; b < join->workers[w].n_batches; b++)
+            sx_tensor_release(&join->workers[w].batches[b].columns[i]);
+    return status;
+}
+
+/* Issues the search for the keys' ranges, from which join->ranges is read. */
+static enum sx_status find_ranges(struct cuda_stream *stream, const struct sx_join *join,
+                                  struct sx_buffer **out_ranges) {
+    for (int k = 0; k < join->n_keys; k++)
+        join->ranges[k] = (struct cuda_join_range){INT64_MAX, INT64_MIN, 0};
+    SX_TRY(cuda_upload_buffer(stream, join->ranges, (size_t)join->n_keys * sizeof *join->ranges, out_ranges));
+    struct cuda_join_range *ranges = (*out_ranges)->data;
+    for (int k = 0; k < join->n_keys; k++) {
+        const struct cuda_join_key key = {.column = cuda_column_of(&join->keys[k]),
+                                          .form = cuda_join_has_range(join->types[k]) ? CUDA_JOIN_WORD
+                                                                                      : CUDA_JOIN_WIDE};
+        if (join->rows > 0 && (key.column.valid || key.form == CUDA_JOIN_WORD))
+            cuda_join_widen_range(stream->handle, &key, join->rows, &ranges[k]);
+    }
+    return cuda_launched(stream, "ranges of keys");
+}
+
+static enum sx_status make_marks(struct cuda_stream *stream, struct sx_join *join) {
+    SX_TRY(sx_buffer_create(stream->base.pool, (size_t)join->rows, &join->marks, &stream->base.error));
+    return cuda_check(stream, cudaMemsetAsync(join->marks->data, 0, (size_t)join->rows, stream->handle),
+                      "marks");
+}
+
+enum sx_status sx_cuda_join_finish(struct sx_stream *base, struct sx_join *join, int *out_parts) {
+    struct cuda_stream *stream;
+    struct sx_buffer *ranges = NULL;
+    enum sx_status status;
+    SX_GO(cuda_enter(base, &stream));
+    SX_GO(wait_for_workers(stream, join));
+    join->rows = count_rows(join);
+    for (int k = 0; k < join->n_keys; k++)
+        SX_GO(take_column(stream, join, k, &join->keys[k]));
+    for (int k = 0; k < join->n_payload; k++)
+        SX_GO(take_column(stream, join, join->n_keys + k, &join->payload[k]));
+    if (join->track_matches)
+        SX_GO(make_marks(stream, join));
+    SX_GO(find_ranges(stream, join, &ranges));
+    SX_GO(cuda_download(stream, join->ranges, ranges->data, (size_t)join->n_keys * sizeof *join->ranges));
+    SX_GO(cuda_sync(stream)); /* also where there are no keys: others may build */
+    *out_parts = 1;
+out:
+    sx_buffer_release(ranges);
+    return status;
+}
+
+/* ---- join_build ---- */
+
+/* Whether the only key's words are few enough for an array. */
+static bool is_dense(const struct sx_join *join) {
+    const struct cuda_join_range *range = &join->ranges[0];
+    const uint64_t rows = (uint64_t)join->rows;
+    if (join->n_keys != 1 || !cuda_join_has_range(join->types[0]) || join->rows == 0 ||
+        join->rows > direct_max_rows)
+        return false;
+    if (range->min > range->max)
+        return true;
+    const uint64_t distance = (uint64_t)range->max - (uint64_t)range->min;
+    return distance < DIRECT_SMALL_SLOTS || distance / DIRECT_SLOTS_PER_ROW < rows ||
+           (distance < DIRECT_CACHED_SLOTS && distance / DIRECT_CACHED_SLOTS_PER_ROW < rows);
+}
+
+static enum sx_status create_zeroed(struct cuda_stream *stream, size_t bytes, struct sx_buffer **out_buffer) {
+    SX_TRY(sx_buffer_create(stream->base.pool, bytes, out_buffer, &stream->base.error));
+    return cuda_check(stream, cudaMemsetAsync((*out_buffer)->data, 0, bytes, stream->handle), "a table");
+}
+
+static enum sx_status make_slots(struct cuda_stream *stream, struct sx_join *join) {
+    struct cuda_join_table *table = &join->table;
+    const struct cuda_join_range *range = &join->ranges[0];
+    SX_TRY(cuda_join_keys_of(stream, join, join->keys, &table->keys, &join->key_list));
+    if (!is_dense(join)) {
+        table->n_slots = 2 * (uint64_t)join->rows + 8; /* half full */
+        SX_TRY(create_zeroed(stream, table->n_slots * sizeof *table->slots, &join->slots));
+        table->slots = join->slots->data;
+        return SX_OK;
+    }
+    if (range->min <= range->max) {
+        table->min = range->min;
+        table->n_words = (uint64_t)range->max - (uint64_t)range->min + 1;
+    }
+    table->n_slots = table->n_words + 1;
+    SX_TRY(create_zeroed(stream, table->n_slots * sizeof *table->direct, &join->slots));
+    table->direct = join->slots->data;
+    return SX_OK;
+}
+
+/* Lists the rows of each slot next to each other. */
+static enum sx_status make_runs(struct cuda_stream *stream, struct sx_join *join, const int64_t *slots) {
+    struct sx_buffer *ranks = NULL, *scratch = NULL;
+    const int64_t n_slots = (int64_t)join->table.n_slots;
+    const size_t rows_bytes = (size_t)join->rows * sizeof(int64_t);
+    struct sx_pool *pool = stream->base.pool;
+    struct sx_error *error = &stream->base.error;
+    enum sx_status status;
+    SX_GO(create_zeroed(stream, ((size_t)n_slots + 1) * sizeof(int64_t), &join->starts));
+    SX_GO(sx_buffer_create(pool, rows_bytes, &ranks, error));
+    SX_GO(sx_buffer_create(pool, rows_bytes, &join->runs, error));
+    SX_GO(sx_buffer_create(pool, cuda_exclusive_sum_bytes(n_slots), &scratch, error));
+    cuda_join_count(stream->handle, slots, join->rows, join->starts->data, ranks->data);
+    cuda_exclusive_sum(stream->handle, join->starts->data, n_slots, join->starts->data, scratch->data);
+    cuda_join_fill(stream->handle, slots, ranks->data, join->rows, join->starts->data, join->runs->data);
+    SX_GO(cuda_launched(stream, "runs of equal keys"));
+    join->table.starts = join->starts->data;
+    join->table.runs = join->runs->data;
+out:
+    sx_buffer_release(ranks);
+    sx_buffer_release(scratch);
+    return status;
+}
+
+static enum sx_status make_filter(struct cuda_stream *stream, struct sx_join *join, const int64_t *slots) {
+    struct cuda_join_table *table = &join->table;
+    const uint64_t bits = table->direct ? table->n_slots : (uint64_t)join->rows * FILTER_BITS_PER_ROW;
+    table->filter_words = bits / FILTER_WORD_BITS + 1;
+    SX_TRY(create_zeroed(stream, table->filter_words * sizeof *table->filter, &join->filter));
+    table->filter = join->filter->data;
+    cuda_join_fill_filter(stream->handle, table, slots, join->rows);
+    return cuda_launched(stream, "a join's filter");
+}
+
+static enum sx_status make_table(struct cuda_stream *stream, struct sx_join *join) {
+    struct sx_buffer *slots = NULL;
+    int64_t *duplicates;
+    enum sx_status status;
+    SX_GO(make_slots(stream, join));
+    SX_GO(sx_buffer_create(stream->base.pool, (size_t)join->rows * sizeof(int64_t), &slots,
+                           &stream->base.error));
+    SX_GO(cuda_counter_reset(stream, COUNTER_DUPLICATES, &duplicates));
+    cuda_join_claim(stream->handle, &join->table, join->rows, slots->data, duplicates);
+    SX_GO(cuda_launched(stream, "a join's table"));
+    if (join->n_keys == 1)
+        SX_GO(make_filter(stream, join, slots->data));
+    SX_GO(cuda_sync(stream));
+    join->has_duplicates = cuda_counter(stream, COUNTER_DUPLICATES) != 0;
+    if (join->has_duplicates) {
+        SX_GO(make_runs(stream, join, slots->data));
+        SX_GO(cuda_sync(stream)); /* other streams read the table */
+    }
+out:
+    sx_buffer_release(slots);
+    return status;
+}
+
+enum sx_status sx_cuda_join_build(struct sx_stream *base, struct sx_join *join, int part) {
+    struct cuda_stream *stream;
+    (void)part; /* the only one */
+    SX_TRY(cuda_enter(base, &stream));
+    return join->n_keys ? make_table(stream, join) : SX_OK;
+}

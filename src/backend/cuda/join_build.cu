@@ -1,0 +1,179 @@
+/* Making the table of a join.
+ *
+ * Bytes a build row moves, with one key of 8 bytes. Claiming: 8 of the key, 8 to the list of slots, and a
+ * sector of 32 at random there and back for the slot (of a direct table with keys in order only 4 there and
+ * back). Unique keys need no more. Otherwise counting: 8 + 8 in lists and a sector there and back; sums: 24
+ * for each of two slots; filling: 16 of lists, a sector of `starts` and one of `runs`, which keys in order
+ * make 8 each. The filter takes a sector at random, mostly in the cache. */
+#include "backend/cuda/join_kernel.h"
+
+enum { WORD_BITS = 32, RANGE_ROWS = 16 * CUDA_THREADS /* that a block looks at, at least */ };
+
+/* ---- ranges ---- */
+
+__global__ void widen_range(struct cuda_join_key key, int64_t rows, struct cuda_join_range *range) {
+    int64_t min = INT64_MAX, max = INT64_MIN;
+    bool has_null = false;
+    for (int64_t i = cuda_thread(); i < rows; i += cuda_threads()) {
+        const bool valid = cuda_is_valid(key.column, i);
+        has_null |= !valid;
+        if (!valid || key.form != CUDA_JOIN_WORD)
+            continue;
+        const int64_t word = join_word(key.column, i);
+        min = word < min ? word : min;
+        max = word > max ? word : max;
+    }
+    for (int by = CUDA_WARP / 2; by > 0; by /= 2) {
+        const int64_t other_min = __shfl_xor_sync(0xffffffffu, min, by);
+        const int64_t other_max = __shfl_xor_sync(0xffffffffu, max, by);
+        min = other_min < min ? other_min : min;
+        max = other_max > max ? other_max : max;
+    }
+    has_null = __any_sync(0xffffffffu, has_null);
+    if (threadIdx.x % CUDA_WARP != 0)
+        return;
+    if (min <= max) {
+        atomicMin((long long *)&range->min, (long long)min);
+        atomicMax((long long *)&range->max, (long long)max);
+    }
+    if (has_null)
+        range->has_null = 1; /* all write the same */
+}
+
+/* ---- slots ---- */
+
+/* *out_met: another row has the same keys. A slot that is taken stays as it is, so an old value that is not
+ * zero is as good as a new one: only empty slots cost an atomic operation. */
+template <typename K>
+__device__ static inline int64_t claim_direct(const struct cuda_join_table &table, const K &keys, int64_t row,
+                                              bool *out_met) {
+    const int64_t slot = direct_slot(table, keys, row);
+    uint32_t found = table.direct[slot];
+    if (!found)
+        found = atomicCAS(&table.direct[slot], 0u, (uint32_t)(row + 1));
+    *out_met = found != 0;
+    return slot;
+}
+
+template <typename K>
+__device__ static inline int64_t claim_hashed(const struct cuda_join_table &table, const K &keys, int64_t row,
+                                              bool *out_met) {
+    const uint64_t hash = row_hash(keys, row);
+    for (uint64_t slot = join_first_slot(hash, table.n_slots);; slot = join_next_slot(slot, table.n_slots)) {
+        uint64_t found = table.slots[slot];
+        if (!found)
+            found = atomicCAS((unsigned long long *)&table.slots[slot], 0ull,
+                              (unsigned long long)join_tagged(hash, row));
+        if (!found)
+            return (int64_t)slot;
+        if (join_tag_matches(found, hash) && rows_equal(keys, row, keys, join_row_of(found))) {
+            *out_met = true;
+            return (int64_t)slot;
+        }
+    }
+}
+
+template <typename K>
+__global__ void claim(struct cuda_join_table table, K keys, int64_t rows, int64_t *slots,
+                      int64_t *duplicates) {
+    for (int64_t i = cuda_thread(); i < rows; i += cuda_threads()) {
+        bool met = false;
+        int64_t slot = -1;
+        if (can_match(keys, i))
+            slot = table.direct ? claim_direct(table, keys, i, &met) : claim_hashed(table, keys, i, &met);
+        slots[i] = slot;
+        if (met && *(volatile int64_t *)duplicates == 0)
+            *(volatile int64_t *)duplicates = 1;
+    }
+}
+
+/* ---- runs ---- */
+
+/* Lanes of one slot send one addition, so that a key of many rows is not a queue at one address. */
+__global__ void count_slots(const int64_t *slots, int64_t rows, int64_t *counts, int64_t *ranks) {
+    const int lane = (int)threadIdx.x % CUDA_WARP;
+    for (int64_t base = cuda_thread() - lane; base < rows; base += cuda_threads()) {
+        const int64_t i = base + lane, slot = i < rows ? slots[i] : -1;
+        const unsigned same = __match_any_sync(0xffffffffu, slot);
+        const int leader = __ffs((int)same) - 1;
+        int64_t before = 0;
+        if (slot >= 0 && lane == leader)
+            before =
+                (int64_t)atomicAdd((unsigned long long *)&counts[slot], (unsigned long long)__popc(same));
+        before = __shfl_sync(0xffffffffu, before, leader);
+        if (slot >= 0)
+            ranks[i] = before + __popc(same & ((1u << lane) - 1));
+    }
+}
+
+__global__ void fill_runs(const int64_t *slots, const int64_t *ranks, int64_t rows, const int64_t *starts,
+                          int64_t *runs) {
+    for (int64_t i = cuda_thread(); i < rows; i += cuda_threads())
+        if (slots[i] >= 0)
+            runs[starts[slots[i]] + ranks[i]] = i;
+}
+
+/* ---- filters ---- */
+
+/* A thread makes a word. */
+__global__ void fill_bitmap(struct cuda_join_table table) {
+    for (int64_t w = cuda_thread(); w < (int64_t)table.filter_words; w += cuda_threads()) {
+        uint32_t bits = 0;
+        for (int b = 0; b < WORD_BITS; b++) {
+            const uint64_t slot = (uint64_t)w * WORD_BITS + (uint64_t)b;
+            bits |= (uint32_t)(slot < table.n_slots && table.direct[slot] != 0) << b;
+        }
+        table.filter[w] = bits;
+    }
+}
+
+template <typename K>
+__global__ void fill_bloom(struct cuda_join_table table, K keys, const int64_t *slots, int64_t rows) {
+    for (int64_t i = cuda_thread(); i < rows; i += cuda_threads()) {
+        if (slots[i] < 0)
+            continue;
+        const uint64_t hash = row_hash(keys, i);
+        const uint32_t bits = bloom_bits(hash);
+        uint32_t *word = &table.filter[join_first_slot(hash, table.filter_words)];
+        if ((*word & bits) != bits)
+            atomicOr(word, bits);
+    }
+}
+
+extern "C" {
+
+void cuda_join_widen_range(cudaStream_t stream, const struct cuda_join_key *key, int64_t rows,
+                           struct cuda_join_range *range) {
+    SX_LAUNCH(widen_range, cuda_blocks(rows, RANGE_ROWS), CUDA_THREADS, 0, stream, *key, rows, range);
+}
+void cuda_join_claim(cudaStream_t stream, const struct cuda_join_table *table, int64_t rows,
+                     int64_t *out_slots, int64_t *duplicates) {
+    const struct word_key word = {table->keys.first};
+    const struct any_keys any = {table->keys.all, table->keys.n};
+    if (any.keys)
+        SX_LAUNCH(claim, cuda_blocks(rows), CUDA_THREADS, 0, stream, *table, any, rows, out_slots,
+                  duplicates);
+    else
+        SX_LAUNCH(claim, cuda_blocks(rows), CUDA_THREADS, 0, stream, *table, word, rows, out_slots,
+                  duplicates);
+}
+void cuda_join_count(cudaStream_t stream, const int64_t *slots, int64_t rows, int64_t *counts,
+                     int64_t *out_ranks) {
+    SX_LAUNCH(count_slots, cuda_blocks(rows), CUDA_THREADS, 0, stream, slots, rows, counts, out_ranks);
+}
+void cuda_join_fill(cudaStream_t stream, const int64_t *slots, const int64_t *ranks, int64_t rows,
+                    const int64_t *starts, int64_t *runs) {
+    SX_LAUNCH(fill_runs, cuda_blocks(rows), CUDA_THREADS, 0, stream, slots, ranks, rows, starts, runs);
+}
+void cuda_join_fill_filter(cudaStream_t stream, const struct cuda_join_table *table, const int64_t *slots,
+                           int64_t rows) {
+    const struct word_key word = {table->keys.first};
+    const struct any_keys any = {table->keys.all, table->keys.n};
+    if (table->direct)
+        SX_LAUNCH(fill_bitmap, cuda_blocks((int64_t)table->filter_words), CUDA_THREADS, 0, stream, *table);
+    else if (any.keys)
+        SX_LAUNCH(fill_bloom, cuda_blocks(rows), CUDA_THREADS, 0, stream, *table, any, slots, rows);
+    else
+        SX_LAUNCH(fill_bloom, cuda_blocks(rows), CUDA_THREADS, 0, stream, *table, word, slots, rows);
+}
+}

@@ -1,0 +1,120 @@
+/* Functions of join_*.cu. As in launch.h each launches on `stream`, and pointers lead to device memory. */
+#ifndef SX_BACKEND_CUDA_LAUNCH_JOIN_H
+#define SX_BACKEND_CUDA_LAUNCH_JOIN_H
+
+#include <cuda_runtime_api.h>
+
+#include "backend/cuda/column.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* How values of a key are held against each other: WORD are types of up to 64 bits and floats, WIDE those of
+ * 128 bits and intervals. */
+enum cuda_join_form { CUDA_JOIN_WORD, CUDA_JOIN_WIDE, CUDA_JOIN_TEXT };
+
+struct cuda_join_key {
+    struct cuda_column column;
+    int32_t form;       /* enum cuda_join_form */
+    int32_t null_equal; /* else NULL matches nothing */
+};
+
+struct cuda_join_keys {
+    struct cuda_join_key first;
+    const struct cuda_join_key *all; /* [n]; NULL for one key of the form WORD, which kernels get by value */
+    int32_t n;
+};
+
+/* Of a key's words: values, but for UBIGINT with the high bit flipped, so that they are in order. */
+struct cuda_join_range {
+    int64_t min, max; /* min > max: no row is valid */
+    int64_t has_null;
+};
+
+/* A table maps keys to slots, and a slot to build rows + 1, 0 being none.
+ *   direct    one WORD key of a small range: slot = word - min, and one more for NULL where it matches
+ *   otherwise open addressing; `slots` has a tag of the hash in the high 16 bits and the row below
+ * The row stands for all build rows with its keys. Those are runs[starts[slot]] to runs[starts[slot + 1]],
+ * unless keys are unique. */
+struct cuda_join_table {
+    struct cuda_join_keys keys; /* of the build rows, FLAT */
+    uint64_t *slots;            /* [n_slots] */
+    uint32_t *direct;           /* [n_slots], or NULL */
+    uint64_t n_slots;
+    int64_t min;      /* direct: */
+    uint64_t n_words; /* words from min to the greatest */
+    uint32_t *filter; /* direct: a bit per slot; otherwise a bloom filter; NULL: there is none */
+    uint64_t filter_words;
+    const int64_t *starts; /* [n_slots + 1]; NULL: keys are unique */
+    const int64_t *runs;
+};
+
+/* ---- build: join_build.cu ---- */
+
+/* Widens *range by `rows` rows; of a key that is no WORD only has_null. */
+void cuda_join_widen_range(cudaStream_t stream, const struct cuda_join_key *key, int64_t rows,
+                           struct cuda_join_range *range);
+/* Gives every build row its slot, -1 where it matches nothing, and sets *duplicates when two have one. The
+ * table is all zero before. */
+void cuda_join_claim(cudaStream_t stream, const struct cuda_join_table *table, int64_t rows,
+                     int64_t *out_slots, int64_t *duplicates);
+/* Adds the rows of each slot to counts[slot]; out_ranks[i] rows of row i's slot came before it. */
+void cuda_join_count(cudaStream_t stream, const int64_t *slots, int64_t rows, int64_t *counts,
+                     int64_t *out_ranks);
+/* runs[starts[slots[i]] + ranks[i]] = i */
+void cuda_join_fill(cudaStream_t stream, const int64_t *slots, const int64_t *ranks, int64_t rows,
+                    const int64_t *starts, int64_t *runs);
+/* Fills the table's filter; of one that is not direct, with the rows that have a slot. */
+void cuda_join_fill_filter(cudaStream_t stream, const struct cuda_join_table *table, const int64_t *slots,
+                           int64_t rows);
+
+/* ---- probe: join_probe.cu ---- */
+
+/* What was found for the entries of a dictionary, of which the only key's rows are codes; any may be NULL. */
+struct cuda_join_found {
+    const int64_t *entries;
+    const int64_t *counts;
+    const uint8_t *flags;
+};
+
+/* Looks probe rows up. With `out_counts`: how many build rows match, and in out_entries where their run
+ * begins. Otherwise out_flags tells whether any does, and out_entries has one of them. */
+void cuda_join_find(cudaStream_t stream, const struct cuda_join_table *table,
+                    const struct cuda_join_keys *keys, const struct cuda_join_found *by_code, int64_t rows,
+                    int64_t *out_entries, int64_t *out_counts, uint8_t *out_flags);
+/* flags[i]: whether row selection[i] (NULL: i) may have a match. */
+void cuda_join_test(cudaStream_t stream, const struct cuda_join_table *table,
+                    const struct cuda_join_keys *keys, const struct cuda_join_found *by_code,
+                    const int32_t *selection, int64_t n, uint8_t *out_flags);
+
+/* Pairs that a call gives: `n` from number `start` on; and where the next call goes on. */
+struct cuda_join_round {
+    int64_t start, n;
+    int64_t row, entry;
+};
+/* The round that begins at `row`, whose `entry` first matches were given. `index`: *n_index rows with a match
+ * each. */
+void cuda_join_round_of_index(cudaStream_t stream, const int32_t *index, const int64_t *n_index, int64_t rows,
+                              int64_t row, int64_t max_pairs, struct cuda_join_round *out_round);
+/* `sums`: matches of the rows before, [rows + 1] */
+void cuda_join_round_of_sums(cudaStream_t stream, const int64_t *sums, int64_t rows, int64_t row,
+                             int64_t entry, int64_t max_pairs, struct cuda_join_round *out_round);
+
+/* out_build_rows[j] = entries[index[j]] */
+void cuda_join_emit_first(cudaStream_t stream, const int32_t *index, const int64_t *entries, int64_t n,
+                          int64_t *out_build_rows);
+/* Pairs start, start + 1, … of rows whose runs begin at entries[row]. */
+void cuda_join_emit_runs(cudaStream_t stream, const int64_t *sums, int64_t rows, const int64_t *entries,
+                         const int64_t *runs, int64_t start, int64_t n, int32_t *out_probe_rows,
+                         int64_t *out_build_rows);
+/* Pairs of row `row`'s build row `entry` on, every row having `build_rows` of them. */
+void cuda_join_emit_cross(cudaStream_t stream, int64_t row, int64_t entry, int64_t build_rows, int64_t n,
+                          int32_t *out_probe_rows, int64_t *out_build_rows);
+/* marks[rows[i]] = 1 */
+void cuda_join_set_marks(cudaStream_t stream, const int64_t *rows, int64_t n, uint8_t *marks);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
