@@ -220,7 +220,7 @@ enum sx_status sx_cuda_eval_create(struct sx_stream *base, const struct sx_progr
     return cuda_eval_create(stream, program, true, out_eval);
 }
 
-void sx_cuda_eval_destroy(struct sx_stream *stream, struct sx_eval *eval) {
-    (void)stream;
+void sx_cuda_eval_destroy(struct sx_stream *base, struct sx_eval *eval) {
+    (void)base;
     cuda_eval_destroy(eval);
 }

@@ -6,8 +6,8 @@
 #include "backend/cuda/launch.h"
 
 /* Row counts are on the host already. */
-enum sx_status sx_cuda_batch_rows(struct sx_stream *stream, struct sx_batch *batch) {
-    (void)stream;
+enum sx_status sx_cuda_batch_rows(struct sx_stream *base, struct sx_batch *batch) {
+    (void)base;
     batch->rows = batch->rows_bound;
     return SX_OK;
 }

@@ -42,8 +42,8 @@ static void release_users(const struct sx_join *join) {
     free(join->users);
 }
 
-void sx_cuda_join_destroy(struct sx_stream *stream, struct sx_join *join) {
-    (void)stream;
+void sx_cuda_join_destroy(struct sx_stream *base, struct sx_join *join) {
+    (void)base;
     if (!join)
         return;
     for (int w = 0; join->workers && w < join->n_workers; w++)
