@@ -54,7 +54,7 @@ static bool creates_temporary(const char *sql) {
         return false;
     at = next_word(at, word);
     if (strcmp(word, "OR") == 0)
-        at = next_word(next_word(at, word), word);
+        (void)next_word(next_word(at, word), word);
     return strcmp(word, "TEMP") == 0 || strcmp(word, "TEMPORARY") == 0;
 }
 

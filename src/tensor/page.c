@@ -34,10 +34,11 @@ size_t sx_stored_bytes(const struct sx_chunk_spec *spec) {
 
 int64_t sx_plain_most(const struct sx_chunk_spec *spec, size_t bytes) {
     enum { LENGTH_BYTES = 4 };
+    const size_t width = sx_stored_bytes(spec);
     switch (spec->physical) {
     case SX_PARQUET_BOOLEAN: return (int64_t)bytes * 8;
     case SX_PARQUET_BYTE_ARRAY: return (int64_t)(bytes / LENGTH_BYTES);
-    default: return (int64_t)(bytes / sx_stored_bytes(spec));
+    default: return width ? (int64_t)(bytes / width) : 0;
     }
 }
 

@@ -60,6 +60,7 @@ SX_BOTH int sx_big_compare(const struct sx_big *a, const struct sx_big *b) {
     if (a->n != b->n)
         return a->n < b->n ? -1 : 1;
     for (int i = a->n - 1; i >= 0; i--)
+        /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): n words are set */
         if (a->words[i] != b->words[i])
             return a->words[i] < b->words[i] ? -1 : 1;
     return 0;

@@ -185,9 +185,9 @@ static enum sx_status check_casts(struct conformance *c, struct sx_stream *cpu, 
                 const struct sx_program program = {
                     1, &cast_types[from], 0, NULL, output, instructions + !through_text, 1, &output};
                 char name[2 * SX_TYPE_NAME_BYTES + 8], type[SX_TYPE_NAME_BYTES];
-                strcpy(name, sx_type_name(cast_types[from], type));
-                strcat(name, through_text ? " as text to " : " to ");
-                strcat(name, sx_type_name(cast_types[to], type));
+                char type_to[SX_TYPE_NAME_BYTES];
+                snprintf(name, sizeof name, "%s%s%s", sx_type_name(cast_types[from], type),
+                         through_text ? " as text to " : " to ", sx_type_name(cast_types[to], type_to));
                 SX_TRY(check(c, cpu, &program, rows, fill, false, name));
             }
     return SX_OK;

@@ -10,10 +10,10 @@ struct payload_case {
     int64_t batch_rows;
     int64_t dict_rows; /* rows that share a dictionary; more than batch_rows: it is longer than its batches */
     double nulls;
-    int n_workers;
     int64_t flat_batch;     /* every n-th batch is FLAT; 0: none */
     int64_t constant_batch; /* every n-th batch is CONSTANT; 0: none */
-    bool is_coded;          /* the payload must be DICT on a host */
+    int n_workers;
+    bool is_coded; /* the payload must be DICT on a host */
 };
 
 enum { N_COLUMNS = 2, TEXT_BYTES = 48 }; /* the row's number, the string */

@@ -173,7 +173,7 @@ static enum sx_status read_fixed_strings(struct sx_stream *stream, struct sx_dec
     enum sx_status status =
         read_stored(stream, decoder, page, pick->n_values, heap ? heap->data : NULL, &stored, &heap);
     bool good = true;
-    for (int64_t i = 0; status == SX_OK && i < pick->n; i++) {
+    for (int64_t i = 0; status == SX_OK && stored && i < pick->n; i++) {
         int64_t at = pick->positions ? pick->positions[i] - pick->base : i;
         const uint8_t *bytes = stored + (size_t)at * decoder->stored_bytes;
         good &= sx_utf8_is_valid(bytes, decoder->stored_bytes);

@@ -212,7 +212,7 @@ static enum sx_status make_value_parts(struct range *range) {
         has_front || has_source(range, DECODE_PLAIN_BYTES) || has_source(range, DECODE_LENGTHS);
     bool has_staged = false;
     for (int i = 0; i < DECODE_N_SOURCES; i++)
-        has_staged |= has_source(range, i) && is_staged(i);
+        has_staged |= has_source(range, (enum decode_source)i) && is_staged((enum decode_source)i);
     const int64_t n = range->rows;
     if (has_staged)
         SX_TRY(make_part(range, PART_STAGED, n, range->decoder->stored_bytes, &work->staged));

@@ -82,7 +82,10 @@ struct sx_eval {
 SX_MUST_CHECK enum sx_status cuda_eval_create(struct cuda_stream *stream, const struct sx_program *program,
                                               bool with_dictionaries, struct sx_eval **out_eval);
 void cuda_eval_destroy(struct sx_eval *eval);
-SX_MUST_CHECK enum sx_status cuda_eval_no_memory(struct sx_eval *eval);
+static inline SX_MUST_CHECK enum sx_status cuda_eval_no_memory(struct sx_eval *eval) {
+    (void)sx_error_set(&eval->stream->base.error, SX_OUT_OF_MEMORY, "no memory for an expression");
+    return SX_OUT_OF_MEMORY;
+}
 /* A further register, or -1: no memory. */
 int32_t cuda_eval_add_register(struct sx_eval *eval, struct sx_type type);
 /* A step of `instruction` without arguments; NULL: no memory. Valid until the next one is added. */

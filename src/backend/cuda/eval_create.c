@@ -3,10 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum sx_status cuda_eval_no_memory(struct sx_eval *eval) {
-    return sx_error_set(&eval->stream->base.error, SX_OUT_OF_MEMORY, "no memory for an expression");
-}
-
 enum cuda_eval_kind cuda_eval_kind_of(struct sx_type type) {
     switch (sx_type_phys(type)) {
     case SX_PHYS_U64: return CUDA_EVAL_U64;
