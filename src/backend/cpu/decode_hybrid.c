@@ -4,7 +4,8 @@
 bool decode_varint(struct decode_bytes *bytes, uint64_t *out_value) {
     uint64_t at = 0;
     const bool is_there = sx_stored_varint(bytes->at, decode_left(bytes), &at, out_value);
-    bytes->at += at;
+    if (at > 0) /* `at` may be null where nothing is left */
+        bytes->at += at;
     return is_there;
 }
 
