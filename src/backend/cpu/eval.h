@@ -7,6 +7,7 @@
 #define SX_BACKEND_CPU_EVAL_H
 
 #include "backend/cpu/cpu.h"
+#include "tensor/program_part.h"
 
 enum { SX_EVAL_BLOCK_ROWS = 2048, SX_EVAL_CACHED_DICTS = 4 };
 
@@ -68,8 +69,7 @@ struct sx_eval_cached {
 /* An instruction whose only varying input is one column and that can't fail: computed per dictionary entry.
  */
 struct sx_eval_mapped {
-    int32_t input;
-    struct sx_program program; /* one input; owns its instructions */
+    struct sx_program_part part;
     struct sx_eval *eval;
     struct sx_tensor null_value; /* result for NULL: one row, FLAT; made when first needed */
     struct sx_eval_cached cached[SX_EVAL_CACHED_DICTS];

@@ -1,46 +1,5 @@
 #include "backend/cpu/eval.h"
-#include "tensor/semantics_decimal.h"
-
-/* Booleans, integers and decimals are integers times a power of ten. */
-struct range {
-    sx_i128 low;
-    sx_u128 high;
-};
-
-static bool is_integer(struct sx_type type) {
-    return sx_type_phys(type) <= SX_PHYS_U128 && type.id != SX_TYPE_DATE && type.id != SX_TYPE_TIMESTAMP &&
-           type.id != SX_TYPE_NULLTYPE;
-}
-static bool is_float(struct sx_type type) {
-    return type.id == SX_TYPE_F32 || type.id == SX_TYPE_F64;
-}
-static int scale_of(struct sx_type type) {
-    return type.id == SX_TYPE_DECIMAL ? type.scale : 0;
-}
-
-static struct range phys_range(enum sx_phys phys) {
-    const bool is_signed = phys <= SX_PHYS_I128;
-    const int bits = (int)sx_phys_bytes(phys) * 8;
-    const sx_u128 all = SX_U128_MAX >> (128 - bits);
-    return (struct range){is_signed ? -(sx_i128)(all >> 1) - 1 : 0, is_signed ? all >> 1 : all};
-}
-
-static struct range type_range(struct sx_type type) {
-    if (type.id == SX_TYPE_BOOL)
-        return (struct range){0, 1};
-    if (type.id != SX_TYPE_DECIMAL)
-        return phys_range(sx_type_phys(type));
-    const sx_i128 high = sx_power_of_ten(type.precision) - 1;
-    return (struct range){-high, (sx_u128)high};
-}
-
-static bool is_within(struct range inner, struct range outer) {
-    return inner.low >= outer.low && inner.high <= outer.high;
-}
-
-static struct range intersect(struct range a, struct range b) {
-    return (struct range){a.low > b.low ? a.low : b.low, a.high < b.high ? a.high : b.high};
-}
+#include "tensor/range.h"
 
 /* A step from `from`; `whole` is what is cast, for the error's text. */
 static struct sx_eval_step *add_stage(struct sx_eval *eval, const struct sx_instruction *instruction,
@@ -65,40 +24,40 @@ static int32_t temporary(struct sx_eval *eval, enum sx_phys phys) {
 }
 
 static enum sx_status add_resize(struct sx_eval *eval, const struct sx_instruction *instruction, int32_t from,
-                                 enum sx_phys from_phys, struct range from_range, int32_t whole, int32_t out,
-                                 enum sx_phys to_phys, struct range to_range) {
+                                 enum sx_phys from_phys, struct sx_range from_range, int32_t whole,
+                                 int32_t out, enum sx_phys to_phys, struct sx_range to_range) {
     struct sx_eval_step *step =
         add_stage(eval, instruction, from, whole, out, sx_eval_kernel_resize(from_phys, to_phys));
     if (!step)
         return no_memory(eval);
-    const struct range bounds = intersect(to_range, phys_range(from_phys));
-    step->describe = is_within(from_range, to_range) ? NULL : sx_eval_describe_cast;
+    const struct sx_range bounds = sx_range_intersect(to_range, sx_range_of_phys(from_phys));
+    step->describe = sx_range_is_within(from_range, to_range) ? NULL : sx_eval_describe_cast;
     step->low = bounds.low;
     step->high = bounds.high;
     return SX_OK;
 }
 
 static bool fits_i64(enum sx_phys phys) {
-    return is_within(phys_range(phys), phys_range(SX_PHYS_I64));
+    return sx_range_is_within(sx_range_of_phys(phys), sx_range_of_phys(SX_PHYS_I64));
 }
 
 /* Scales in `work`; the bounds are the argument's on the way up and the result's on the way down. */
 static enum sx_status add_scale(struct sx_eval *eval, const struct sx_instruction *instruction, int32_t from,
-                                struct range from_range, int32_t whole, int32_t out, enum sx_phys work,
-                                int shift, struct range to_range) {
+                                struct sx_range from_range, int32_t whole, int32_t out, enum sx_phys work,
+                                int shift, struct sx_range to_range) {
     struct sx_eval_step *step =
         add_stage(eval, instruction, from, whole, out, sx_eval_kernel_scale(work, shift));
     if (!step)
         return no_memory(eval);
     const sx_i128 factor = sx_power_of_ten(shift < 0 ? -shift : shift);
-    struct range bounds = intersect(to_range, phys_range(work));
+    struct sx_range bounds = sx_range_intersect(to_range, sx_range_of_phys(work));
     if (shift > 0) {
-        bounds = (struct range){bounds.low / factor, bounds.high / (sx_u128)factor};
+        bounds = (struct sx_range){bounds.low / factor, bounds.high / (sx_u128)factor};
     } else {
         from_range.low = from_range.low / factor - (from_range.low != 0);
         from_range.high = from_range.high / (sx_u128)factor + 1;
     }
-    step->describe = is_within(from_range, bounds) ? NULL : sx_eval_describe_cast;
+    step->describe = sx_range_is_within(from_range, bounds) ? NULL : sx_eval_describe_cast;
     step->factor = factor;
     step->low = bounds.low;
     step->high = bounds.high;
@@ -109,8 +68,8 @@ static enum sx_status lower_integer(struct sx_eval *eval, const struct sx_instru
                                     int32_t from, struct sx_type from_type, int32_t out,
                                     struct sx_type to_type) {
     const enum sx_phys from_phys = sx_type_phys(from_type), to_phys = sx_type_phys(to_type);
-    const struct range from_range = type_range(from_type), to_range = type_range(to_type);
-    int shift = scale_of(to_type) - scale_of(from_type);
+    const struct sx_range from_range = sx_range_of_type(from_type), to_range = sx_range_of_type(to_type);
+    int shift = sx_type_scale(to_type) - sx_type_scale(from_type);
     if (from_type.id == SX_TYPE_BOOL && to_type.precision == to_type.scale)
         shift = 0; /* DuckDB makes true the smallest unit then */
     if (shift == 0)
@@ -120,8 +79,8 @@ static enum sx_status lower_integer(struct sx_eval *eval, const struct sx_instru
     if (from_phys != work) {
         if ((wide = temporary(eval, work)) < 0)
             return no_memory(eval);
-        SX_TRY(
-            add_resize(eval, instruction, from, from_phys, from_range, from, wide, work, phys_range(work)));
+        SX_TRY(add_resize(eval, instruction, from, from_phys, from_range, from, wide, work,
+                          sx_range_of_phys(work)));
     }
     if (to_phys != work && (scaled = temporary(eval, work)) < 0)
         return no_memory(eval);
@@ -140,7 +99,7 @@ static enum sx_status lower_to_float(struct sx_eval *eval, const struct sx_instr
                                                      : sx_eval_kernel_to_float(from_phys, to_phys));
     if (!step)
         return no_memory(eval);
-    step->factor = sx_power_of_ten(scale_of(from_type));
+    step->factor = sx_power_of_ten(sx_type_scale(from_type));
     step->factor_f64 = sx_i128_to_f64(step->factor);
     if (from_phys == SX_PHYS_F64 && to_phys == SX_PHYS_F32)
         step->describe = sx_eval_describe_cast;
@@ -157,8 +116,8 @@ static enum sx_status lower_from_float(struct sx_eval *eval, const struct sx_ins
     if (!step)
         return no_memory(eval);
     step->describe = sx_eval_describe_cast;
-    step->factor_f64 = sx_i128_to_f64(sx_power_of_ten(scale_of(to)));
-    step->high = type_range(to).high;
+    step->factor_f64 = sx_i128_to_f64(sx_power_of_ten(sx_type_scale(to)));
+    step->high = sx_range_of_type(to).high;
     return SX_OK;
 }
 
@@ -169,8 +128,9 @@ static enum sx_status lower_simple(struct sx_eval *eval, const struct sx_instruc
     struct sx_eval_step *step = add_stage(eval, instruction, from, from, out, kernel);
     if (!step)
         return no_memory(eval);
-    const struct range range =
-        is_integer(instruction->type) ? type_range(instruction->type) : (struct range){0};
+    const struct sx_range range = sx_type_is_scaled_integer(instruction->type)
+                                      ? sx_range_of_type(instruction->type)
+                                      : (struct sx_range){0};
     step->describe = describe;
     step->low = range.low;
     step->high = range.high;
@@ -181,9 +141,10 @@ enum sx_status sx_eval_lower_convert(struct sx_eval *eval, const struct sx_instr
                                      int32_t from, struct sx_type to, int32_t *out_register) {
     const struct sx_type type = eval->types[from];
     *out_register = from;
-    if (type.id == to.id && scale_of(type) == scale_of(to) && sx_type_phys(type) == sx_type_phys(to))
+    if (type.id == to.id && sx_type_scale(type) == sx_type_scale(to) &&
+        sx_type_phys(type) == sx_type_phys(to))
         return SX_OK;
-    if (!is_integer(type) || !is_integer(to))
+    if (!sx_type_is_scaled_integer(type) || !sx_type_is_scaled_integer(to))
         return sx_eval_unsupported(eval, instruction);
     if ((*out_register = sx_eval_add_register(eval, to)) < 0)
         return no_memory(eval);
@@ -211,13 +172,13 @@ enum sx_status sx_eval_lower_cast(struct sx_eval *eval, const struct sx_instruct
     if (dates)
         return lower_simple(eval, instruction, out, dates,
                             to.id == SX_TYPE_TIMESTAMP ? sx_eval_describe_cast : NULL);
-    if (to.id == SX_TYPE_BOOL && (is_integer(from_type) || is_float(from_type)))
+    if (to.id == SX_TYPE_BOOL && (sx_type_is_scaled_integer(from_type) || sx_type_is_float(from_type)))
         return lower_simple(eval, instruction, out, sx_eval_kernel_to_bool(sx_type_phys(from_type)), NULL);
-    if (is_integer(from_type) && is_integer(to))
+    if (sx_type_is_scaled_integer(from_type) && sx_type_is_scaled_integer(to))
         return lower_integer(eval, instruction, from, from_type, out, to);
-    if (is_float(to) && (is_integer(from_type) || is_float(from_type)))
+    if (sx_type_is_float(to) && (sx_type_is_scaled_integer(from_type) || sx_type_is_float(from_type)))
         return lower_to_float(eval, instruction, from, from_type, out);
-    if (is_float(from_type) && is_integer(to))
+    if (sx_type_is_float(from_type) && sx_type_is_scaled_integer(to))
         return lower_from_float(eval, instruction, from, sx_type_phys(from_type), out);
     return sx_eval_unsupported(eval, instruction);
 }

@@ -9,6 +9,7 @@
 #include "backend/cuda/cuda.h"
 #include "backend/cuda/launch_eval.h"
 #include "tensor/failure.h"
+#include "tensor/program_part.h"
 
 enum { CUDA_EVAL_CACHED_DICTS = 4, CUDA_EVAL_MOST_MAPPED = 64 };
 
@@ -30,8 +31,7 @@ struct eval_cached {
 /* An instruction whose only varying input is one column and that can't fail: computed per dictionary entry.
  */
 struct eval_mapped {
-    int32_t input, instruction;
-    struct sx_program program; /* one input; owns its instructions and outputs */
+    struct sx_program_part part;
     struct sx_eval *eval;
     struct sx_tensor null_value; /* result for NULL: one row; made when first needed */
     bool null_is_valid;

@@ -1,54 +1,14 @@
 /* Casts to steps. Booleans, integers and decimals are integers times a power of ten. */
 #include "backend/cuda/eval.h"
-#include "tensor/semantics_decimal.h"
+#include "tensor/range.h"
 
-struct range {
-    sx_i128 low;
-    sx_u128 high;
-};
-
-static bool is_integer(struct sx_type type) {
-    return sx_type_phys(type) <= SX_PHYS_U128 && type.id != SX_TYPE_DATE && type.id != SX_TYPE_TIMESTAMP &&
-           type.id != SX_TYPE_NULLTYPE;
-}
-static bool is_float(struct sx_type type) {
-    return type.id == SX_TYPE_F32 || type.id == SX_TYPE_F64;
-}
-static int scale_of(struct sx_type type) {
-    return type.id == SX_TYPE_DECIMAL ? type.scale : 0;
-}
-
-static struct range phys_range(enum sx_phys phys) {
-    const bool is_signed = phys <= SX_PHYS_I128;
-    const int bits = (int)sx_phys_bytes(phys) * 8;
-    const sx_u128 all = SX_U128_MAX >> (128 - bits);
-    return (struct range){is_signed ? -(sx_i128)(all >> 1) - 1 : 0, is_signed ? all >> 1 : all};
-}
-
-static struct range type_range(struct sx_type type) {
-    if (type.id == SX_TYPE_BOOL)
-        return (struct range){0, 1};
-    if (type.id != SX_TYPE_DECIMAL)
-        return phys_range(sx_type_phys(type));
-    const sx_i128 high = sx_power_of_ten(type.precision) - 1;
-    return (struct range){-high, (sx_u128)high};
-}
-
-static bool is_within(struct range inner, struct range outer) {
-    return inner.low >= outer.low && inner.high <= outer.high;
-}
-
-static struct range intersect(struct range a, struct range b) {
-    return (struct range){a.low > b.low ? a.low : b.low, a.high < b.high ? a.high : b.high};
-}
-
-static void set_bounds(struct cuda_eval_step *step, struct range range) {
+static void set_bounds(struct cuda_eval_step *step, struct sx_range range) {
     step->low = range.low;
     step->high = range.high;
 }
 
 void cuda_eval_bounds(struct sx_type type, struct cuda_eval_step *step) {
-    set_bounds(step, type_range(type));
+    set_bounds(step, sx_range_of_type(type));
 }
 
 /* A step from `from`; `whole` is what is cast, for the error's text. NULL: no memory. */
@@ -77,40 +37,41 @@ static int32_t temporary(struct sx_eval *eval, enum sx_phys phys) {
 }
 
 static enum sx_status add_resize(struct sx_eval *eval, const struct sx_instruction *instruction, int32_t from,
-                                 struct range from_range, int32_t whole, int32_t out, struct range to_range) {
+                                 struct sx_range from_range, int32_t whole, int32_t out,
+                                 struct sx_range to_range) {
     struct eval_step *step = add_stage(eval, instruction, CUDA_EVAL_RESIZE, from, whole, out);
     if (!step)
         return cuda_eval_no_memory(eval);
-    set_bounds(&step->code, intersect(to_range, phys_range(sx_type_phys(eval->types[from]))));
-    if (!is_within(from_range, to_range))
+    set_bounds(&step->code, sx_range_intersect(to_range, sx_range_of_phys(sx_type_phys(eval->types[from]))));
+    if (!sx_range_is_within(from_range, to_range))
         cast_can_fail(step);
     return SX_OK;
 }
 
 static bool fits_i64(enum sx_phys phys) {
-    return is_within(phys_range(phys), phys_range(SX_PHYS_I64));
+    return sx_range_is_within(sx_range_of_phys(phys), sx_range_of_phys(SX_PHYS_I64));
 }
 
 /* Scales in the type of `from`; the bounds are the argument's on the way up and the result's on the way down.
  */
 static enum sx_status add_scale(struct sx_eval *eval, const struct sx_instruction *instruction, int32_t from,
-                                struct range from_range, int32_t whole, int32_t out, int shift,
-                                struct range to_range) {
+                                struct sx_range from_range, int32_t whole, int32_t out, int shift,
+                                struct sx_range to_range) {
     struct eval_step *step =
         add_stage(eval, instruction, shift < 0 ? CUDA_EVAL_SCALE_DOWN : CUDA_EVAL_SCALE_UP, from, whole, out);
     if (!step)
         return cuda_eval_no_memory(eval);
     const sx_i128 factor = sx_power_of_ten(shift < 0 ? -shift : shift);
-    struct range bounds = intersect(to_range, phys_range(sx_type_phys(eval->types[from])));
+    struct sx_range bounds = sx_range_intersect(to_range, sx_range_of_phys(sx_type_phys(eval->types[from])));
     if (shift > 0) {
-        bounds = (struct range){bounds.low / factor, bounds.high / (sx_u128)factor};
+        bounds = (struct sx_range){bounds.low / factor, bounds.high / (sx_u128)factor};
     } else {
         from_range.low = from_range.low / factor - (from_range.low != 0);
         from_range.high = from_range.high / (sx_u128)factor + 1;
     }
     step->code.factor = factor;
     set_bounds(&step->code, bounds);
-    if (!is_within(from_range, bounds))
+    if (!sx_range_is_within(from_range, bounds))
         cast_can_fail(step);
     return SX_OK;
 }
@@ -119,8 +80,8 @@ static enum sx_status lower_integer(struct sx_eval *eval, const struct sx_instru
                                     int32_t from, struct sx_type from_type, int32_t out,
                                     struct sx_type to_type) {
     const enum sx_phys from_phys = sx_type_phys(from_type), to_phys = sx_type_phys(to_type);
-    const struct range from_range = type_range(from_type), to_range = type_range(to_type);
-    int shift = scale_of(to_type) - scale_of(from_type);
+    const struct sx_range from_range = sx_range_of_type(from_type), to_range = sx_range_of_type(to_type);
+    int shift = sx_type_scale(to_type) - sx_type_scale(from_type);
     if (from_type.id == SX_TYPE_BOOL && to_type.precision == to_type.scale)
         shift = 0; /* DuckDB makes true the smallest unit then */
     if (shift == 0)
@@ -130,7 +91,7 @@ static enum sx_status lower_integer(struct sx_eval *eval, const struct sx_instru
     if (from_phys != work) {
         if ((wide = temporary(eval, work)) < 0)
             return cuda_eval_no_memory(eval);
-        SX_TRY(add_resize(eval, instruction, from, from_range, from, wide, phys_range(work)));
+        SX_TRY(add_resize(eval, instruction, from, from_range, from, wide, sx_range_of_phys(work)));
     }
     if (to_phys != work && (scaled = temporary(eval, work)) < 0)
         return cuda_eval_no_memory(eval);
@@ -144,9 +105,10 @@ enum sx_status cuda_eval_lower_convert(struct sx_eval *eval, const struct sx_ins
                                        int32_t from, struct sx_type to, int32_t *out_register) {
     const struct sx_type type = eval->types[from];
     *out_register = from;
-    if (type.id == to.id && scale_of(type) == scale_of(to) && sx_type_phys(type) == sx_type_phys(to))
+    if (type.id == to.id && sx_type_scale(type) == sx_type_scale(to) &&
+        sx_type_phys(type) == sx_type_phys(to))
         return SX_OK;
-    if (!is_integer(type) || !is_integer(to))
+    if (!sx_type_is_scaled_integer(type) || !sx_type_is_scaled_integer(to))
         return cuda_eval_unsupported(eval, instruction);
     if ((*out_register = cuda_eval_add_register(eval, to)) < 0)
         return cuda_eval_no_memory(eval);
@@ -162,7 +124,7 @@ static enum sx_status lower_to_float(struct sx_eval *eval, const struct sx_instr
         eval, instruction, is_decimal ? CUDA_EVAL_DECIMAL_TO_FLOAT : CUDA_EVAL_TO_FLOAT, from, from, out);
     if (!step)
         return cuda_eval_no_memory(eval);
-    step->code.factor = sx_power_of_ten(scale_of(from_type));
+    step->code.factor = sx_power_of_ten(sx_type_scale(from_type));
     step->code.factor_f64 = sx_i128_to_f64(step->code.factor);
     if (from_type.id == SX_TYPE_F64 && step->code.to == CUDA_EVAL_F32)
         cast_can_fail(step);
@@ -190,8 +152,8 @@ static enum sx_status lower_from_float(struct sx_eval *eval, const struct sx_ins
     if (!step)
         return cuda_eval_no_memory(eval);
     if (is_decimal) {
-        step->code.factor_f64 = sx_i128_to_f64(sx_power_of_ten(scale_of(to)));
-        step->code.end_f64 = (double)(type_range(to).high + 1);
+        step->code.factor_f64 = sx_i128_to_f64(sx_power_of_ten(sx_type_scale(to)));
+        step->code.end_f64 = (double)(sx_range_of_type(to).high + 1);
     } else {
         set_float_bounds(&step->code, sx_type_phys(to));
     }
@@ -209,7 +171,7 @@ static bool is_from_text(struct sx_type to) {
     case SX_TYPE_F64:
     case SX_TYPE_DATE:
     case SX_TYPE_TIMESTAMP: return true;
-    default: return is_integer(to);
+    default: return sx_type_is_scaled_integer(to);
     }
 }
 
@@ -217,7 +179,7 @@ static void set_text_type(struct cuda_eval_step *step, struct sx_type type) {
     step->type_id = (uint8_t)type.id;
     step->precision = type.precision;
     step->scale = type.scale;
-    if (is_integer(type))
+    if (sx_type_is_scaled_integer(type))
         cuda_eval_bounds(type, step);
 }
 
@@ -255,13 +217,13 @@ enum sx_status cuda_eval_lower_cast(struct sx_eval *eval, const struct sx_instru
         return lower_simple(eval, instruction, out, CUDA_EVAL_DATE_TO_TIMESTAMP, true);
     if (from_type.id == SX_TYPE_TIMESTAMP && to.id == SX_TYPE_DATE)
         return lower_simple(eval, instruction, out, CUDA_EVAL_TIMESTAMP_TO_DATE, false);
-    if (to.id == SX_TYPE_BOOL && (is_integer(from_type) || is_float(from_type)))
+    if (to.id == SX_TYPE_BOOL && (sx_type_is_scaled_integer(from_type) || sx_type_is_float(from_type)))
         return lower_simple(eval, instruction, out, CUDA_EVAL_TO_BOOL, false);
-    if (is_integer(from_type) && is_integer(to))
+    if (sx_type_is_scaled_integer(from_type) && sx_type_is_scaled_integer(to))
         return lower_integer(eval, instruction, from, from_type, out, to);
-    if (is_float(to) && (is_integer(from_type) || is_float(from_type)))
+    if (sx_type_is_float(to) && (sx_type_is_scaled_integer(from_type) || sx_type_is_float(from_type)))
         return lower_to_float(eval, instruction, from, from_type, out);
-    if (is_float(from_type) && is_integer(to))
+    if (sx_type_is_float(from_type) && sx_type_is_scaled_integer(to))
         return lower_from_float(eval, instruction, from, out);
     return cuda_eval_unsupported(eval, instruction);
 }

@@ -53,7 +53,7 @@ static bool *find_nullable(const struct sx_eval *eval, const struct sx_batch *ba
         bool *out = &may_be_null[first + i];
         if (mapped && mapped->active)
             *out = mapped->active->table.valid ||
-                   (batch->columns[mapped->input].valid && !mapped->null_is_valid);
+                   (batch->columns[mapped->part.input].valid && !mapped->null_is_valid);
         else
             *out = instruction_may_be_null(&program->instructions[i], may_be_null);
     }
