@@ -70,8 +70,8 @@ static inline struct cuda_stream *cuda_stream_of(struct sx_stream *stream) {
 /* Call first in every primitive that issues work. SX_CANCELLED when the query is. */
 SX_MUST_CHECK enum sx_status cuda_enter(struct sx_stream *stream, struct cuda_stream **out_stream);
 /* Waits for all that was issued, and brings the counters. Fails with the fault of a kernel, if there was one.
- */
-SX_MUST_CHECK enum sx_status cuda_sync(struct cuda_stream *stream);
+ * `why` (a literal): what the host waits for, for errors and the trace. */
+SX_MUST_CHECK enum sx_status cuda_sync(struct cuda_stream *stream, const char *why);
 /* Of a runtime call or a launch. */
 SX_MUST_CHECK enum sx_status cuda_check(struct cuda_stream *stream, cudaError_t result, const char *what);
 /* After launches, before anything that they use is released. */
@@ -82,11 +82,11 @@ SX_MUST_CHECK enum sx_status cuda_counter_reset(struct cuda_stream *stream, int 
 int64_t cuda_counter(const struct cuda_stream *stream, int i);
 
 /* Copies from and to pageable memory by way of pinned memory. Upload: `from` may be reused at once. Download:
- * synchronises. */
+ * synchronises; `why` as in cuda_sync. */
 SX_MUST_CHECK enum sx_status cuda_upload(struct cuda_stream *stream, void *device, const void *from,
                                          size_t bytes);
 SX_MUST_CHECK enum sx_status cuda_download(struct cuda_stream *stream, void *to, const void *device,
-                                           size_t bytes);
+                                           size_t bytes, const char *why);
 /* A device buffer with a copy of `bytes` of host memory. */
 SX_MUST_CHECK enum sx_status cuda_upload_buffer(struct cuda_stream *stream, const void *from, size_t bytes,
                                                 struct sx_buffer **out_buffer);

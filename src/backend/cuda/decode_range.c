@@ -317,7 +317,8 @@ static enum sx_status make_rebuilt(struct range *range) {
     enum sx_status status;
     if (!states)
         return sx_error_set(&stream->base.error, SX_OUT_OF_MEMORY, "no memory for a list of pages");
-    SX_GO(cuda_download(stream, states, work->states, (size_t)range->n_pages * sizeof *states));
+    SX_GO(cuda_download(stream, states, work->states, (size_t)range->n_pages * sizeof *states,
+                        "strings of pages"));
     for (int32_t i = 0; i < range->n_pages; i++)
         bytes += (size_t)states[i].text_bytes;
     SX_GO(sx_buffer_create(stream->base.pool, bytes, &range->rebuilt, &stream->base.error));
@@ -444,7 +445,7 @@ static enum sx_status run(struct range *range, int *out_bad_page) {
         decode_rows(range);
     }
     SX_TRY(cuda_launched(range->stream, "decoding pages"));
-    SX_TRY(cuda_sync(range->stream));
+    SX_TRY(cuda_sync(range->stream, "pages decoded"));
     return finish(range);
 }
 

@@ -85,7 +85,8 @@ static enum sx_status make_null_value(struct sx_eval *eval, struct eval_mapped *
     SX_GO(sx_cuda_constant(&eval->stream->base, &null, 1, &column));
     SX_GO(run_mapped(eval, mapped, &column, &mapped->null_value));
     if (mapped->null_value.valid)
-        SX_GO(cuda_download(eval->stream, &valid, mapped->null_value.valid, sizeof valid));
+        SX_GO(cuda_download(eval->stream, &valid, mapped->null_value.valid, sizeof valid,
+                            "an expression of NULL"));
     mapped->null_is_valid = valid;
 out:
     sx_tensor_release(&column);

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const char fault_values[] = "values of a fault";
+
 /* A VARCHAR's bytes, from malloc, go to *out_bytes if they are outside of the view. */
 static enum sx_status text_of(struct cuda_stream *stream, const struct cuda_eval_value *value,
                               struct sx_scalar *out, char **out_bytes) {
@@ -17,7 +19,7 @@ static enum sx_status text_of(struct cuda_stream *stream, const struct cuda_eval
     if (!*out_bytes)
         return sx_error_set(&stream->base.error, SX_OUT_OF_MEMORY, "no memory for an error's text");
     out->v.text.bytes = *out_bytes;
-    return cuda_download(stream, *out_bytes, view.u.ref.pointer, view.length_bytes);
+    return cuda_download(stream, *out_bytes, view.u.ref.pointer, view.length_bytes, fault_values);
 }
 
 /* `value` must outlive the scalar. */
@@ -44,7 +46,7 @@ static enum sx_status describe_step(struct cuda_stream *stream, const struct sx_
     struct cuda_eval_failure values;
     char *bytes[CUDA_EVAL_MAX_ARGUMENTS] = {NULL};
     enum sx_status status;
-    SX_GO(cuda_download(stream, &values, eval->failure->data, sizeof values));
+    SX_GO(cuda_download(stream, &values, eval->failure->data, sizeof values, fault_values));
     for (int k = 0; k < failed.n_arguments; k++)
         SX_GO(scalar_of(stream, eval->types[step->code.arguments[k]], &values.arguments[k],
                         &failed.arguments[k], &bytes[k]));

@@ -198,7 +198,7 @@ static enum sx_status launch_with_heap(struct sx_eval *eval, const struct eval_p
             status = cuda_launched(stream, "an expression");
         }
         if (status == SX_OK)
-            status = cuda_sync(stream);
+            status = cuda_sync(stream, "string bytes of an expression");
         const size_t used = status == SX_OK ? (size_t)cuda_counter(stream, HEAP_COUNTER) : 0;
         if (status == SX_OK && used <= bytes) {
             eval->heap_bytes = used;
@@ -223,7 +223,7 @@ static enum sx_status launch(struct sx_eval *eval, const struct eval_plan *plan,
         return launch_with_heap(eval, plan, run, out_heap);
     cuda_eval_launch(stream->handle, run, plan->level, plan->n_slots);
     SX_TRY(cuda_launched(stream, "an expression"));
-    return waits && plan->can_fail ? cuda_sync(stream) : SX_OK;
+    return waits && plan->can_fail ? cuda_sync(stream, "faults of an expression") : SX_OK;
 }
 
 /* ---- eval_run ---- */

@@ -42,7 +42,7 @@ enum sx_status sx_cuda_group_finish(struct sx_stream *base, struct sx_group *gro
     SX_TRY(cuda_group_grow_states(stream, group, group->n_groups)); /* there may have been no update */
     SX_TRY(check_sums(stream, group));
     stream->describe_fault = describe_overflow;
-    enum sx_status status = cuda_sync(stream);
+    enum sx_status status = cuda_sync(stream, "groups are whole");
     stream->describe_fault = NULL;
     SX_TRY(status);
     sx_buffer_release(group->slots);

@@ -155,7 +155,7 @@ static enum sx_status make_string_room(const struct update *update, char **out_h
             cuda_group_kept_bytes(stream->handle, input_of(update, a), kept_of(&update->group->aggregates[a]),
                                   (unsigned long long *)bytes);
     SX_TRY(cuda_launched(stream, "strings of groups"));
-    SX_TRY(cuda_sync(stream));
+    SX_TRY(cuda_sync(stream, "string bytes of groups"));
     const int64_t needed = cuda_counter(stream, CUDA_GROUP_KEPT_BYTES);
     return needed > 0 ? cuda_group_heap_alloc(stream, update->group, (size_t)needed, out_heap) : SX_OK;
 }
@@ -206,7 +206,7 @@ static enum sx_status run_update(struct update *update, const struct sx_tensor *
         SX_TRY(cuda_group_search_begin(stream, group, &update->search));
     SX_TRY(find_ranges(update, &any_range));
     if (group->n_keys > 0 || any_range)
-        SX_TRY(cuda_sync(stream));
+        SX_TRY(cuda_sync(stream, "new groups of a batch"));
     if (group->n_keys > 0)
         SX_TRY(cuda_group_search_end(stream, group, &update->search));
     SX_TRY(cuda_group_grow_states(stream, group, group->n_groups));

@@ -14,6 +14,8 @@ enum sx_status sx_cuda_batch_rows(struct sx_stream *base, struct sx_batch *batch
 
 /* ---- to the host ---- */
 
+static const char a_batch[] = "a batch to the host";
+
 /* Views whose pointers lead into *out_heap, which is host memory. */
 static enum sx_status strings_to_host(struct cuda_stream *stream, const struct sx_tensor *flat,
                                       struct sx_tensor *host) {
@@ -29,14 +31,14 @@ static enum sx_status strings_to_host(struct cuda_stream *stream, const struct s
     cuda_string_lengths(stream->handle, flat->values, flat->valid, n, offsets->data);
     cuda_exclusive_sum(stream->handle, offsets->data, n, offsets->data, scratch->data);
     SX_GO(cuda_launched(stream, "string lengths"));
-    SX_GO(cuda_download(stream, &total, (int64_t *)offsets->data + n, sizeof total));
+    SX_GO(cuda_download(stream, &total, (int64_t *)offsets->data + n, sizeof total, a_batch));
     SX_GO(sx_buffer_create(pool, (size_t)total, &heap, error));
     SX_GO(sx_buffer_create(stream->host_pool, (size_t)total, &host->heap, error));
     cuda_string_copy(stream->handle, flat->values, flat->valid, n, offsets->data, heap->data,
                      host->heap->data, views->data);
     SX_GO(cuda_launched(stream, "string copy"));
-    SX_GO(cuda_download(stream, host->heap->data, heap->data, (size_t)total));
-    SX_GO(cuda_download(stream, host->values, views->data, (size_t)n * sizeof(struct sx_string)));
+    SX_GO(cuda_download(stream, host->heap->data, heap->data, (size_t)total, a_batch));
+    SX_GO(cuda_download(stream, host->values, views->data, (size_t)n * sizeof(struct sx_string), a_batch));
 out:
     sx_buffer_release(offsets);
     sx_buffer_release(scratch);
@@ -53,12 +55,12 @@ static enum sx_status column_to_host(struct cuda_stream *stream, const struct sx
     SX_GO(sx_tensor_create(stream->host_pool, flat.type, flat.length, flat.valid != NULL, &host,
                            &stream->base.error));
     if (flat.valid)
-        SX_GO(cuda_download(stream, host.valid, flat.valid, (size_t)flat.length));
+        SX_GO(cuda_download(stream, host.valid, flat.valid, (size_t)flat.length, a_batch));
     if (flat.type.id == SX_TYPE_VARCHAR && flat.length > 0)
         SX_GO(strings_to_host(stream, &flat, &host));
     else
-        SX_GO(
-            cuda_download(stream, host.values, flat.values, (size_t)flat.length * sx_type_bytes(flat.type)));
+        SX_GO(cuda_download(stream, host.values, flat.values, (size_t)flat.length * sx_type_bytes(flat.type),
+                            a_batch));
     *out_host = host;
     host = (struct sx_tensor){0};
 out:
@@ -76,7 +78,7 @@ enum sx_status sx_cuda_batch_to_host(struct sx_stream *base, const struct sx_bat
     SX_GO(sx_batch_create(batch->n_columns, batch->rows, &made, &base->error));
     for (int i = 0; i < batch->n_columns; i++)
         SX_GO(column_to_host(stream, &batch->columns[i], &made.columns[i]));
-    SX_GO(cuda_sync(stream)); /* also where there are no columns */
+    SX_GO(cuda_sync(stream, a_batch)); /* also where there are no columns */
     *out_batch = made;
     return SX_OK;
 out:

@@ -299,7 +299,7 @@ enum sx_status sx_cuda_join_marked(struct sx_stream *base, const struct sx_join 
     cuda_mask_flags(stream->handle, marks, wanted, n, flags->data);
     cuda_select_flags_i64(stream->handle, flags->data, n, first, rows.values, n_found, scratch->data);
     SX_GO(cuda_launched(stream, "marked rows"));
-    SX_GO(cuda_sync(stream));
+    SX_GO(cuda_sync(stream, "marked rows"));
     rows.length = cuda_counter(stream, 0);
     *out_build_rows = rows;
     rows = (struct sx_tensor){0};

@@ -141,8 +141,9 @@ enum sx_status sx_cuda_join_finish(struct sx_stream *base, struct sx_join *join,
     if (join->track_matches)
         SX_GO(make_marks(stream, join));
     SX_GO(find_ranges(stream, join, &ranges));
-    SX_GO(cuda_download(stream, join->ranges, ranges->data, (size_t)join->n_keys * sizeof *join->ranges));
-    SX_GO(cuda_sync(stream)); /* also where there are no keys: others may build */
+    SX_GO(cuda_download(stream, join->ranges, ranges->data, (size_t)join->n_keys * sizeof *join->ranges,
+                        "ranges of a join's keys"));
+    SX_GO(cuda_sync(stream, "a build side is whole")); /* also where there are no keys: others may build */
     *out_parts = 1;
 out:
     sx_buffer_release(ranges);
@@ -236,11 +237,11 @@ static enum sx_status make_table(struct cuda_stream *stream, struct sx_join *joi
     SX_GO(cuda_launched(stream, "a join's table"));
     if (join->n_keys == 1)
         SX_GO(make_filter(stream, join, slots->data));
-    SX_GO(cuda_sync(stream));
+    SX_GO(cuda_sync(stream, "duplicates of a join's table"));
     join->has_duplicates = cuda_counter(stream, COUNTER_DUPLICATES) != 0;
     if (join->has_duplicates) {
         SX_GO(make_runs(stream, join, slots->data));
-        SX_GO(cuda_sync(stream)); /* other streams read the table */
+        SX_GO(cuda_sync(stream, "a join's table is whole")); /* other streams read the table */
     }
 out:
     sx_buffer_release(slots);

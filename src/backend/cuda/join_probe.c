@@ -160,7 +160,7 @@ static enum sx_status next_round(struct cuda_stream *stream, const struct join_l
         cuda_join_round_of_sums(stream->handle, lookup->sums->data, lookup->rows, at->row, at->entry,
                                 max_pairs, round);
     SX_TRY(cuda_launched(stream, "a round of a probe"));
-    SX_TRY(cuda_sync(stream));
+    SX_TRY(cuda_sync(stream, "pairs of a probe"));
     *out_round = (struct cuda_join_round){
         .start = cuda_counter(stream, COUNTER_ROUND),
         .n = cuda_counter(stream, COUNTER_ROUND + 1),

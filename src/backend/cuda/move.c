@@ -116,7 +116,8 @@ static enum sx_status compact_strings(struct cuda_stream *stream, struct sx_tens
     cuda_string_lengths(stream->handle, column->values, column->valid, n, offsets->data);
     cuda_exclusive_sum(stream->handle, offsets->data, n, offsets->data, scratch->data);
     SX_GO(cuda_launched(stream, "string lengths"));
-    SX_GO(cuda_download(stream, &total, (int64_t *)offsets->data + n, sizeof total));
+    SX_GO(cuda_download(stream, &total, (int64_t *)offsets->data + n, sizeof total,
+                        "string bytes of a column"));
     SX_GO(sx_buffer_create(stream->base.pool, (size_t)total, &heap, &stream->base.error));
     cuda_string_copy(stream->handle, column->values, column->valid, n, offsets->data, heap->data, heap->data,
                      column->values);
@@ -230,7 +231,7 @@ enum sx_status cuda_select(struct cuda_stream *stream, const uint8_t *flags, int
     SX_GO(cuda_counter_reset(stream, 0, &count));
     cuda_select_flags(stream->handle, flags, n, index.values, count, scratch->data);
     SX_GO(cuda_launched(stream, "selection"));
-    SX_GO(cuda_sync(stream));
+    SX_GO(cuda_sync(stream, "rows selected"));
     index.length = cuda_counter(stream, 0);
     *out_index = index;
     index = (struct sx_tensor){0};

@@ -84,7 +84,7 @@ enum sx_status sx_cuda_partition(struct sx_stream *base, const struct sx_tensor 
     SX_GO(sx_buffer_create(base->pool, starts_bytes, &starts, &base->error));
     SX_GO(
         (bits <= CUDA_RADIX_BITS ? one_pass : two_passes)(stream, hashes, bits, index.values, starts->data));
-    SX_GO(cuda_download(stream, out_offsets, starts->data, starts_bytes));
+    SX_GO(cuda_download(stream, out_offsets, starts->data, starts_bytes, "offsets of a partition"));
     *out_index = index;
     index = (struct sx_tensor){0};
 out:

@@ -87,7 +87,7 @@ static enum sx_status measure(struct cuda_stream *stream, struct sort_column *co
         cuda_sort_measure(stream->handle, columns[k].column, rows, scratch->data,
                           (struct cuda_sort_range *)ranges->data + k);
     SX_GO(cuda_launched(stream, "ranges of sort keys"));
-    SX_GO(cuda_download(stream, found, ranges->data, bytes));
+    SX_GO(cuda_download(stream, found, ranges->data, bytes, "ranges of sort keys"));
     for (int k = 0; k < n; k++)
         columns[k].range = found[k];
 out:

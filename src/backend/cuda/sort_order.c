@@ -60,7 +60,7 @@ static enum sx_status next_word(struct cuda_stream *stream, const struct cuda_so
     cuda_sort_find_word(stream->handle, plan->words, rows, round->word, round->mask, left);
     cuda_sort_fill_words(stream->handle, plan->words, rows, left, round->keys->data, bits);
     SX_TRY(cuda_launched(stream, "words of sort keys"));
-    SX_TRY(cuda_sync(stream));
+    SX_TRY(cuda_sync(stream, "tied rows of a sort"));
     const int64_t word = plan->words.n_words - cuda_counter(stream, LEFT_COUNTER);
     const uint64_t differing = (uint64_t)cuda_counter(stream, BITS_COUNTER);
     round->mask = word == round->word ? differing & round->mask : differing;
@@ -196,7 +196,7 @@ static enum sx_status sift(struct cuda_stream *stream, struct round *round, int 
     SX_GO(cuda_counter_reset(stream, COUNT_COUNTER, &count));
     cuda_select_flags_i64(stream->handle, flags->data, round->n, 0, index->data, count, scratch->data);
     SX_GO(cuda_launched(stream, "sifting"));
-    SX_GO(cuda_sync(stream));
+    SX_GO(cuda_sync(stream, "first rows of a sort"));
     const int64_t n = cuda_counter(stream, COUNT_COUNTER);
     SX_GO(make(stream, n, sizeof(uint64_t), &keys));
     SX_GO(make(stream, n, sizeof(uint32_t), &rows));
@@ -230,7 +230,7 @@ static enum sx_status count_ties(struct cuda_stream *stream, const struct round 
                          sums->data);
     cuda_exclusive_sum(stream->handle, sums->data, round->n, sums->data, scratch->data);
     SX_GO(cuda_launched(stream, "ties"));
-    SX_GO(cuda_download(stream, &all, (int64_t *)sums->data + round->n, sizeof all));
+    SX_GO(cuda_download(stream, &all, (int64_t *)sums->data + round->n, sizeof all, "ties of a sort"));
     *out_rows = all & UINT32_MAX;
     *out_segments = all >> 32;
     *out_sums = sums;

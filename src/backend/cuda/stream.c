@@ -131,13 +131,13 @@ static enum sx_status fault(struct cuda_stream *stream) {
                         (long long)found.row);
 }
 
-enum sx_status cuda_sync(struct cuda_stream *stream) {
+enum sx_status cuda_sync(struct cuda_stream *stream, const char *why) {
     const uint64_t epoch = atomic_load(&stream->device->epoch);
     SX_TRY(cuda_check(stream,
                       cudaMemcpyAsync(stream->host_control, stream->control, sizeof *stream->control,
                                       cudaMemcpyDeviceToHost, stream->handle),
                       "reading counters"));
-    SX_TRY(cuda_check(stream, cudaStreamSynchronize(stream->handle), "waiting for the device"));
+    SX_TRY(cuda_check(stream, cudaStreamSynchronize(stream->handle), why));
     stream->n_syncs++;
     stream->staging_used = 0;
     atomic_store(&stream->clock->quiet_epoch, epoch);
@@ -148,7 +148,7 @@ enum sx_status cuda_sync(struct cuda_stream *stream) {
 enum sx_status sx_cuda_synchronise(struct sx_stream *base) {
     struct cuda_stream *stream;
     SX_TRY(cuda_enter(base, &stream));
-    return cuda_sync(stream);
+    return cuda_sync(stream, "work passes on");
 }
 
 enum sx_status cuda_counter_reset(struct cuda_stream *stream, int i, int64_t **out_device) {
@@ -166,7 +166,7 @@ int64_t cuda_counter(const struct cuda_stream *stream, int i) {
 enum sx_status cuda_upload(struct cuda_stream *stream, void *device, const void *from, size_t bytes) {
     for (size_t done = 0; done < bytes;) {
         if (stream->staging_used == STAGING_BYTES)
-            SX_TRY(cuda_sync(stream));
+            SX_TRY(cuda_sync(stream, "staging memory is full"));
         size_t n = STAGING_BYTES - stream->staging_used;
         n = n < bytes - done ? n : bytes - done;
         char *place = stream->staging + stream->staging_used;
@@ -181,7 +181,8 @@ enum sx_status cuda_upload(struct cuda_stream *stream, void *device, const void 
     return SX_OK;
 }
 
-enum sx_status cuda_download(struct cuda_stream *stream, void *to, const void *device, size_t bytes) {
+enum sx_status cuda_download(struct cuda_stream *stream, void *to, const void *device, size_t bytes,
+                             const char *why) {
     /* uploads that still read the staging memory come first in the stream's order */
     for (size_t done = 0; done < bytes;) {
         const size_t n = bytes - done < STAGING_BYTES ? bytes - done : STAGING_BYTES;
@@ -189,7 +190,7 @@ enum sx_status cuda_download(struct cuda_stream *stream, void *to, const void *d
                           cudaMemcpyAsync(stream->staging, (const char *)device + done, n,
                                           cudaMemcpyDeviceToHost, stream->handle),
                           "a copy from the device"));
-        SX_TRY(cuda_sync(stream));
+        SX_TRY(cuda_sync(stream, why));
         memcpy((char *)to + done, stream->staging, n);
         done += n;
     }
