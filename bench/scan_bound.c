@@ -61,7 +61,7 @@ static void *work(void *argument) {
     int64_t rows = 0, stored = 0, plain = 0;
     struct sx_row_group *group;
     while (scratch && sx_scan_next(bound->scan, &group, NULL) == SX_OK && group) {
-        const struct sx_column_chunk *chunk = &group->columns[0];
+        const struct sx_stored_chunk *chunk = &group->columns[0];
         for (int i = 0; i < chunk->n_pages; i++) {
             if (chunk->pages[i].plain_bytes > scratch_bytes)
                 continue;

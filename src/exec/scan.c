@@ -6,60 +6,6 @@
 
 #include "exec/prune.h"
 
-/* ---- decoding ---- */
-
-static enum sx_status decoder_at(struct sx_scan_source *scan, struct sx_worker *worker,
-                                 struct scan_worker *state, int32_t column, int64_t row,
-                                 struct sx_decoder **out_decoder) {
-    const struct sx_column_chunk *chunk = &state->group->columns[column];
-    const struct sx_backend_ops *ops = sx_ops(worker);
-    struct sx_decoder **decoder = &state->decoders[column];
-    enum sx_status status = SX_OK;
-    if (!*decoder) {
-        SX_GO(ops->decoder_create(worker->stream, &chunk->spec, chunk->pages, chunk->n_pages, chunk->owner,
-                                  decoder));
-        state->positions[column] = 0;
-    }
-    if (state->positions[column] < row)
-        SX_GO(ops->decoder_skip(worker->stream, *decoder, row - state->positions[column]));
-    state->positions[column] = row;
-    *out_decoder = *decoder;
-    return SX_OK;
-out:
-    return status == SX_FILE ? sx_row_group_error(state->group, scan->scan, column, sx_worker_error(worker))
-                             : status;
-}
-
-/* Decodes a column for the rows that are left of the chunk, unless that is done. */
-static enum sx_status decode(struct sx_scan_source *scan, struct sx_worker *worker, struct scan_worker *state,
-                             int32_t column) {
-    struct scan_chunk *chunk = &state->work;
-    if (chunk->decoded[column])
-        return SX_OK;
-    int64_t first = state->row;
-    struct sx_decoder *decoder = NULL;
-    SX_TRY(decoder_at(scan, worker, state, column, first, &decoder));
-    const struct sx_tensor *selection = chunk->selection.length < 0 ? NULL : &chunk->selection;
-    enum sx_status status = sx_ops(worker)->decoder_read(worker->stream, decoder, chunk->chunk_rows,
-                                                         selection, &chunk->columns.columns[column]);
-    if (status == SX_FILE)
-        return sx_row_group_error(state->group, scan->scan, column, sx_worker_error(worker));
-    SX_TRY(status);
-    state->positions[column] = first + chunk->chunk_rows;
-    chunk->decoded[column] = true;
-    return SX_OK;
-}
-
-static void drop_decoders(struct sx_scan_source *scan, struct sx_worker *worker, struct scan_worker *state) {
-    for (int32_t c = 0; c < scan->plan->u.scan.n_columns; c++) {
-        if (state->decoders[c])
-            sx_ops(worker)->decoder_destroy(worker->stream, state->decoders[c]);
-        state->decoders[c] = NULL;
-    }
-    sx_row_group_release(state->group);
-    state->group = NULL;
-}
-
 /* ---- filtering a chunk ---- */
 
 static void drop_column(struct scan_chunk *chunk, int32_t column) {
@@ -116,8 +62,7 @@ static enum sx_status filter_chunk(struct sx_scan_source *scan, struct sx_worker
     struct scan_chunk *chunk = &state->work;
     for (int32_t i = 0; i < state->n_order && chunk->rows > 0; i++) {
         struct scan_step *step = &scan->steps[state->order[i]];
-        for (int32_t c = 0; c < step->n_columns; c++)
-            SX_TRY(decode(scan, worker, state, step->columns[c]));
+        SX_TRY(scan_decode(scan, worker, state, step->columns, step->n_columns));
         struct sx_tensor passing = {0};
         SX_TRY(scan_step_select(step, worker, chunk, &passing));
         enum sx_status status = SX_OK;
@@ -135,8 +80,7 @@ static enum sx_status filter_chunk(struct sx_scan_source *scan, struct sx_worker
 static enum sx_status take_output(struct sx_scan_source *scan, struct sx_worker *worker,
                                   struct scan_worker *state, struct sx_batch *out_batch) {
     const struct sx_scan_plan *plan = &scan->plan->u.scan;
-    for (int32_t i = 0; i < plan->n_projection; i++)
-        SX_TRY(decode(scan, worker, state, plan->projection[i]));
+    SX_TRY(scan_decode(scan, worker, state, plan->projection, plan->n_projection));
     return sx_batch_gather(worker, &state->work.columns, plan->projection, plan->n_projection, NULL,
                            out_batch);
 }
@@ -151,37 +95,7 @@ static void reset_chunk(struct sx_scan_source *scan, struct scan_worker *state, 
     chunk->columns.rows = chunk->columns.rows_bound = rows;
 }
 
-/* ---- row groups ---- */
-
-static enum sx_status next_group(struct sx_scan_source *scan, struct sx_worker *worker,
-                                 struct scan_worker *state, bool *out_done) {
-    if (state->group)
-        drop_decoders(scan, worker, state);
-    SX_TRY(sx_scan_next(scan->scan, &state->group, sx_worker_error(worker)));
-    *out_done = !state->group;
-    if (*out_done)
-        return SX_OK;
-    state->range = 0;
-    state->row = state->group->n_ranges > 0 ? state->group->ranges[0].first : 0;
-    state->chunk = 0;
-    scan_steps_order(scan, state);
-    return SX_OK;
-}
-
-/* Rows of the next chunk of the group; 0: the group is through. Moves to the next range when one ends. */
-static int64_t next_chunk_rows(const struct sx_scan_source *scan, struct scan_worker *state) {
-    const struct sx_row_group *group = state->group;
-    while (state->range < group->n_ranges) {
-        const struct sx_row_range *range = &group->ranges[state->range];
-        int64_t left = range->first + range->rows - state->row;
-        if (left > 0)
-            return left < scan->chunk_rows ? left : scan->chunk_rows;
-        state->range++;
-        if (state->range < group->n_ranges)
-            state->row = group->ranges[state->range].first;
-    }
-    return 0;
-}
+/* ---- the source ---- */
 
 static enum sx_status scan_next(struct sx_source *source, struct sx_worker *worker,
                                 struct sx_batch *out_batch, bool *out_done) {
@@ -189,20 +103,19 @@ static enum sx_status scan_next(struct sx_source *source, struct sx_worker *work
     struct scan_worker *state = &scan->workers[worker->index];
     *out_done = scan->never;
     while (!*out_done) {
-        int64_t rows = state->group ? next_chunk_rows(scan, state) : 0;
+        int64_t rows = scan_next_chunk(scan, state);
         if (rows == 0) {
-            SX_TRY(next_group(scan, worker, state, out_done));
+            SX_TRY(scan_take_batch(scan, worker, state));
+            *out_done = !state->batch;
+            scan_steps_order(scan, state);
             continue;
         }
-        worker->sequence = state->group->first_row + state->row;
+        worker->sequence = scan_chunk_sequence(state);
         reset_chunk(scan, state, rows);
         SX_TRY(filter_chunk(scan, worker, state));
         bool any = state->work.rows > 0;
         if (any)
-            SX_TRY(take_output(scan, worker, state, out_batch));
-        state->row += rows;
-        if (any)
-            return SX_OK;
+            return take_output(scan, worker, state, out_batch);
         SX_TRY(sx_check_cancel(worker));
     }
     return SX_OK;
@@ -242,8 +155,7 @@ static void scan_destroy(struct sx_run *run, struct sx_operator *op) {
             continue;
         reset_chunk(scan, state, 0);
         sx_batch_release(&state->work.columns);
-        if (state->group)
-            drop_decoders(scan, &run->workers[w], state);
+        scan_drop_batch(scan, &run->workers[w], state);
     }
     for (int32_t i = 0; i < scan->n_steps; i++)
         sx_evaluator_release(run, &scan->steps[i].conjunct);
@@ -261,11 +173,11 @@ static enum sx_status create_workers(struct sx_scan_source *scan, struct sx_run 
     scan->workers = workers;
     for (int w = 0; w < run->n_workers; w++) {
         struct scan_worker *state = &workers[w];
-        state->decoders = SX_ARENA_ARRAY(&run->arena, n_columns, struct sx_decoder *);
-        state->positions = SX_ARENA_ARRAY(&run->arena, n_columns, int64_t);
+        state->reads = SX_ARENA_ARRAY(&run->arena, n_columns, struct sx_column_read);
+        state->read_columns = SX_ARENA_ARRAY(&run->arena, n_columns, int32_t);
         state->order = SX_ARENA_ARRAY(&run->arena, scan->n_steps, int32_t);
         state->work.decoded = SX_ARENA_ARRAY(&run->arena, n_columns, bool);
-        if (!state->decoders || !state->positions || !state->order || !state->work.decoded)
+        if (!state->reads || !state->read_columns || !state->order || !state->work.decoded)
             return sx_no_memory(error, "a scan");
         SX_TRY(sx_batch_create(n_columns, 0, &state->work.columns, error));
     }
@@ -290,6 +202,8 @@ static enum sx_status open_storage(struct sx_scan_source *scan, struct sx_run *r
         .column_types = types,
         .n_columns = plan->n_columns,
         .keep_dictionaries = true,
+        .batch_rows = scan->joins_groups ? scan->chunk_rows : 0,
+        .n_callers = run->n_workers,
         .queue_bytes = run->options.queue_bytes,
     };
     SX_TRY(sx_prune_find(&run->arena, plan, &request.prunes, &request.n_prunes, error));
@@ -305,6 +219,7 @@ enum sx_status sx_scan_create(struct sx_run *run, const struct sx_plan *plan,
         return sx_no_memory(error, "a scan");
     scan->plan = plan;
     scan->chunk_rows = plan->u.scan.n_columns ? run->options.backend->traits.chunk_rows : INT64_MAX;
+    scan->joins_groups = run->options.backend->traits.joins_groups && plan->u.scan.n_columns;
     scan->projected = SX_ARENA_ARRAY(&run->arena, plan->u.scan.n_columns, bool);
     if (!scan->projected)
         return sx_no_memory(error, "a scan");

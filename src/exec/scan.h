@@ -1,4 +1,5 @@
-/* Inside of the scan operator: its filter steps (scan_step.c) and its chunks (scan.c). */
+/* Inside of the scan operator: its filter steps (scan_step.c), row groups and decoding (scan_decode.c),
+ * chunks (scan.c). */
 #ifndef SX_EXEC_SCAN_H
 #define SX_EXEC_SCAN_H
 
@@ -26,13 +27,24 @@ struct scan_chunk {
     bool *decoded;
 };
 
+/* Rows of a row group that are in a chunk. */
+struct scan_segment {
+    int group; /* index into the worker's */
+    int64_t first, rows;
+};
+
 struct scan_worker {
-    struct sx_row_group *group;
-    struct sx_decoder **decoders; /* one a column, made when first read */
-    int64_t *positions;           /* row of the group at which each decoder stands */
-    int range;
-    int64_t row; /* next row of the range */
-    int32_t chunk;
+    struct sx_row_group *batch;
+    struct sx_row_group **groups; /* of the batch */
+    int n_groups;
+    struct sx_decoder **decoders; /* one a row group and column, made when first read */
+    int group, range;             /* where the next chunk begins */
+    int64_t row;
+    struct scan_segment *segments; /* of the chunk */
+    int n_segments;
+    struct sx_decode_part *parts; /* scratch of a decoding: parts, a read for each column, its column */
+    struct sx_column_read *reads;
+    int32_t *read_columns;
     int32_t *order; /* steps in the order in which this worker takes them */
     int32_t n_order;
     struct scan_chunk work;
@@ -43,12 +55,30 @@ struct sx_scan_source {
     const struct sx_plan *plan;
     struct sx_scan *scan;
     int64_t chunk_rows;
+    bool joins_groups; /* a chunk may be of several row groups */
     struct scan_step *steps;
     int32_t n_steps;
     bool *projected; /* per column */
     bool never;      /* a join that filters it has no rows: nothing comes */
     struct scan_worker *workers;
 };
+
+/* ---- scan_decode.c ---- */
+
+/* The next row groups; none are left where state->batch is NULL afterwards. */
+SX_MUST_CHECK enum sx_status scan_take_batch(struct sx_scan_source *scan, struct sx_worker *worker,
+                                             struct scan_worker *state);
+void scan_drop_batch(struct sx_scan_source *scan, struct sx_worker *worker, struct scan_worker *state);
+/* Takes rows of the batch for the next chunk, and tells how many; 0: the batch is through. */
+int64_t scan_next_chunk(const struct sx_scan_source *scan, struct scan_worker *state);
+/* Number of the chunk's first row in the table. */
+int64_t scan_chunk_sequence(const struct scan_worker *state);
+/* Decodes columns for the rows that are left of the chunk, unless that is done. */
+SX_MUST_CHECK enum sx_status scan_decode(struct sx_scan_source *scan, struct sx_worker *worker,
+                                         struct scan_worker *state, const int32_t *columns,
+                                         int32_t n_columns);
+
+/* ---- scan_step.c ---- */
 
 /* Steps from the plan's filters and the runtime filters. */
 SX_MUST_CHECK enum sx_status scan_steps_create(struct sx_scan_source *scan, struct sx_run *run,

@@ -130,6 +130,7 @@ static enum sx_status copy_request(struct sx_scan *scan, const struct sx_scan_re
         SX_TRY(copy_prune(scan, &request->prunes[i], &scan->prunes[i], error));
     scan->n_prunes = request->n_prunes;
     scan->keep_dictionaries = request->keep_dictionaries;
+    scan->batch_rows = request->batch_rows;
     scan->queue_bytes = request->queue_bytes;
     return SX_OK;
 }
@@ -169,11 +170,44 @@ static enum sx_status list_units(struct sx_scan *scan, struct sx_error *error) {
     return SX_OK;
 }
 
+/* Rows of a batch such that each caller gets two, within 1/8 and all of what was asked for. */
+static int64_t rows_of_batch(const struct sx_scan *scan, const struct sx_scan_request *request) {
+    const int64_t most = request->batch_rows, least = most / 8;
+    const int64_t rows = request->n_callers > 0 ? scan->total_rows / (2 * (int64_t)request->n_callers) : most;
+    return rows < least ? least : rows > most ? most : rows;
+}
+
+/* Row groups go into a batch as long as it has not too many rows, nor takes more than a part of the queue. */
+static enum sx_status list_batches(struct sx_scan *scan, const struct sx_scan_request *request,
+                                   struct sx_error *error) {
+    enum { PARTS_OF_QUEUE = 4 };
+    const int64_t most_rows = rows_of_batch(scan, request);
+    const size_t most_bytes = scan->queue_bytes / PARTS_OF_QUEUE;
+    scan->batches = SX_ARENA_ARRAY(&scan->arena, scan->n_units, struct scan_batch);
+    if (!scan->batches)
+        return no_memory(error);
+    int64_t rows = 0;
+    size_t bytes = 0;
+    for (int u = 0; u < scan->n_units; u++) {
+        rows += scan_unit_rows(scan, &scan->units[u]);
+        bytes += scan_unit_bytes(scan, &scan->units[u]);
+        if (scan->n_batches > 0 && rows <= most_rows && bytes <= most_bytes) {
+            scan->batches[scan->n_batches - 1].n_units++;
+            continue;
+        }
+        scan->batches[scan->n_batches++] = (struct scan_batch){.first_unit = u, .n_units = 1};
+        rows = scan_unit_rows(scan, &scan->units[u]);
+        bytes = scan_unit_bytes(scan, &scan->units[u]);
+    }
+    return SX_OK;
+}
+
 static enum sx_status fill(struct sx_scan *scan, const struct sx_scan_request *request,
                            struct sx_error *error) {
     SX_TRY(copy_request(scan, request, error));
     SX_TRY(open_files(scan, request, error));
-    return list_units(scan, error);
+    SX_TRY(list_units(scan, error));
+    return list_batches(scan, request, error);
 }
 
 /* At the end of the list, so that the readers serve scans in order of opening. */
@@ -246,7 +280,7 @@ void sx_scan_prefetch(struct sx_scan *scan) {
     pthread_mutex_lock(&scan->storage->lock);
     scan->is_started = true;
     if (cold) {
-        scan->cold_units = scan->n_units;
+        scan->cold_batches = scan->n_batches;
         pthread_cond_broadcast(&scan->storage->work);
     }
     pthread_mutex_unlock(&scan->storage->lock);
@@ -284,11 +318,11 @@ static bool wait_for_memory(struct sx_scan *scan, bool alone) {
     return waited_ms < PATIENCE_MS;
 }
 
-/* Reads the unit on this thread. Leaves *out_group NULL when there is nothing in it, or to try again. */
-static enum sx_status read_here(struct sx_scan *scan, int unit, struct scan_group **out_group,
+/* Reads the batch on this thread. Leaves *out_group NULL when there is nothing in it, or to try again. */
+static enum sx_status read_here(struct sx_scan *scan, int batch, struct scan_group **out_group,
                                 struct sx_error *error) {
     bool alone = scan->n_taken + scan->n_ready + scan->n_reading == 0;
-    enum sx_status status = scan_read_claimed(scan, unit, out_group, error);
+    enum sx_status status = scan_read_claimed(scan, batch, out_group, error);
     if (status != SX_OUT_OF_MEMORY)
         return status;
     if (wait_for_memory(scan, alone)) {
@@ -314,9 +348,9 @@ static enum sx_status take_next(struct sx_scan *scan, struct scan_group **out_gr
         *out_group = scan_take_ready(scan);
         if (*out_group)
             return SX_OK;
-        int unit = scan->n_ahead > 0 ? -1 : scan_peek(scan);
-        if (unit >= 0) {
-            SX_TRY(read_here(scan, unit, out_group, error));
+        int batch = scan->n_ahead > 0 ? -1 : scan_peek(scan);
+        if (batch >= 0) {
+            SX_TRY(read_here(scan, batch, out_group, error));
             if (*out_group)
                 return SX_OK;
         } else if (scan->n_reading == 0) {
@@ -340,16 +374,17 @@ enum sx_status sx_scan_next(struct sx_scan *scan, struct sx_row_group **out_grou
     if (status != SX_OK)
         return sx_error_set(error, own.status, "%s", own.text);
     if (group) {
-        atomic_fetch_add_explicit(&scan->done_rows, group->group.n_rows, memory_order_relaxed);
         *out_group = &group->group;
+        for (const struct sx_row_group *each = *out_group; each; each = each->next)
+            atomic_fetch_add_explicit(&scan->done_rows, each->n_rows, memory_order_relaxed);
     }
     return SX_OK;
 }
 
-void sx_row_group_release(struct sx_row_group *row_group) {
-    if (!row_group)
+void sx_row_group_release(struct sx_row_group *first) {
+    if (!first)
         return;
-    struct scan_group *group = (struct scan_group *)row_group;
+    struct scan_group *group = (struct scan_group *)first;
     struct sx_scan *scan = group->scan;
     struct sx_storage *storage = scan->storage;
     atomic_fetch_add(&scan->references, 1);
@@ -359,7 +394,7 @@ void sx_row_group_release(struct sx_row_group *row_group) {
     scan->n_releases++;
     scan->is_starved = false;
     pthread_cond_broadcast(&scan->changed);
-    if (scan->cold_units > 0)
+    if (scan->cold_batches > 0)
         pthread_cond_signal(&storage->work);
     pthread_mutex_unlock(&storage->lock);
     scan_unreference(scan);

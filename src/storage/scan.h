@@ -42,6 +42,10 @@ struct sx_scan_request {
     const struct sx_prune *prunes;
     int n_prunes;
     bool keep_dictionaries;
+    /* Row groups are given in batches of consecutive ones, with about so many rows; fewer where the table would
+     * not make two batches for each of `n_callers`. 0: each alone. */
+    int64_t batch_rows;
+    int n_callers;
     size_t queue_bytes; /* most bytes read ahead and not yet taken (adaptive regulation, seed 002, 5.4) */
 };
 
@@ -62,13 +66,6 @@ void sx_scan_prefetch(struct sx_scan *scan);
  * type. Thread-safe. */
 void sx_scan_restrict(struct sx_scan *scan, int column, int64_t min, int64_t max);
 
-struct sx_column_chunk {
-    struct sx_chunk_spec spec;
-    const struct sx_page *pages; /* dictionary page first if there is one; pruned pages have bytes NULL */
-    int n_pages;
-    struct sx_buffer *owner; /* keeps the pages' bytes */
-};
-
 struct sx_row_range {
     int64_t first; /* row within the row group */
     int64_t rows;
@@ -78,19 +75,21 @@ struct sx_row_group {
     const char *path;
     int index; /* in its file */
     int64_t n_rows;
-    struct sx_column_chunk *columns; /* one for each of the request's columns */
+    struct sx_stored_chunk *columns; /* one for each of the request's columns */
     int n_columns;
     const struct sx_row_range *ranges; /* rows that pruning leaves, ascending, disjoint */
     int n_ranges;
     int64_t first_row; /* rows of the table in front of this row group: files and row groups in order */
+    struct sx_row_group *next; /* in the batch */
 };
 
-/* The next row group, or *out NULL at the end. Blocks until its bytes are there. Thread-safe: each row group
- * goes to one caller. Errors name file, row group and column. After an error or the end, every further call
- * tells the same. */
+/* The next batch of row groups, or *out NULL at the end. Blocks until its bytes are there. Thread-safe: each
+ * batch goes to one caller. Errors name file, row group and column. After an error or the end, every further
+ * call tells the same. */
 SX_MUST_CHECK enum sx_status sx_scan_next(struct sx_scan *scan, struct sx_row_group **out_group,
                                           struct sx_error *error);
-void sx_row_group_release(struct sx_row_group *group);
+/* The whole batch. */
+void sx_row_group_release(struct sx_row_group *first);
 
 /* Puts "FILE, row group N, column C" in front of a decoding error. */
 enum sx_status sx_row_group_error(const struct sx_row_group *group, const struct sx_scan *scan, int column,

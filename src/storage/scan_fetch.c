@@ -104,7 +104,7 @@ static void group_spans(struct fetch *fetch) {
     for (int i = 0; i < fetch->n_spans; i++)
         fetch->order[i] = i;
     qsort_r(fetch->order, (size_t)fetch->n_spans, sizeof *fetch->order, compare_spans, fetch->spans);
-    int64_t gap = fetch->scan->cold_units > 0 ? cold_gap_bytes : warm_gap_bytes;
+    int64_t gap = fetch->scan->cold_batches > 0 ? cold_gap_bytes : warm_gap_bytes;
     struct extent *last = NULL;
     for (int i = 0; i < fetch->n_spans; i++) {
         const struct span *span = &fetch->spans[fetch->order[i]];
@@ -220,7 +220,7 @@ static enum sx_status own_column(struct fetch *fetch, int column, struct sx_buff
     return sx_buffer_join(fetch->scan->storage->pool, buffers, count, out_owner, error);
 }
 
-static void set_spec(const struct fetch *fetch, int column, struct sx_column_chunk *out) {
+static void set_spec(const struct fetch *fetch, int column, struct sx_stored_chunk *out) {
     const struct sx_file_column *found = scan_column(fetch->scan, fetch->unit, column);
     out->spec = (struct sx_chunk_spec){
         .physical = found->physical,
@@ -234,15 +234,30 @@ static void set_spec(const struct fetch *fetch, int column, struct sx_column_chu
     };
 }
 
+static enum sx_status keep_spans(const struct fetch *fetch, struct scan_group *group,
+                                 struct sx_error *error) {
+    group->spans = calloc((size_t)fetch->n_spans + 1, sizeof *group->spans);
+    if (!group->spans)
+        return no_memory(error);
+    for (int i = 0; i < fetch->n_spans; i++) {
+        const struct span *span = &fetch->spans[i];
+        group->spans[i] = (struct sx_stored_span){span->bytes, (size_t)span->length_bytes, span->buffer};
+    }
+    return SX_OK;
+}
+
 static enum sx_status fill_columns(struct fetch *fetch, struct scan_group *group, struct sx_error *error) {
+    SX_TRY(keep_spans(fetch, group, error));
     for (int c = 0; c < fetch->scan->n_columns; c++) {
-        struct sx_column_chunk *out = &group->group.columns[c];
+        struct sx_stored_chunk *out = &group->group.columns[c];
         int first_page = group->pages.count;
         set_spec(fetch, c, out);
         if (walk_column(fetch, c, &group->pages, error) != SX_OK)
             return name_column(fetch, c, error);
         SX_TRY(own_column(fetch, c, &out->owner, error));
         out->n_pages = group->pages.count - first_page;
+        out->spans = group->spans + fetch->first_span[c];
+        out->n_spans = fetch->first_span[c + 1] - fetch->first_span[c];
     }
     const struct sx_page *page = group->pages.pages;
     for (int c = 0; c < fetch->scan->n_columns; c++) {
@@ -259,7 +274,7 @@ static enum sx_status create_group(const struct fetch *fetch, struct scan_group 
     struct sx_scan *scan = fetch->scan;
     const struct sx_row_ranges *rows = &fetch->selection->rows;
     struct scan_group *group = calloc(1, sizeof *group);
-    struct sx_column_chunk *columns = calloc((size_t)scan->n_columns + 1, sizeof *columns);
+    struct sx_stored_chunk *columns = calloc((size_t)scan->n_columns + 1, sizeof *columns);
     struct sx_row_range *ranges = calloc((size_t)rows->count, sizeof *ranges);
     if (!group || !columns || !ranges) {
         free(group);

@@ -26,11 +26,16 @@ enum sx_status scan_file_fd(struct sx_scan *scan, int file, int *out_fd, struct 
     return status;
 }
 
-void scan_file_done(struct sx_scan *scan, int file) {
+/* `change` more of each file's row groups are to be read. */
+static void count_units(struct sx_scan *scan, const struct scan_batch *batch, int change) {
     pthread_mutex_lock(&scan->files_lock);
-    if (--scan->files[file].n_units_left == 0) {
-        sx_file_close(scan->files[file].fd);
-        scan->files[file].fd = -1;
+    for (int i = 0; i < batch->n_units; i++) {
+        struct scan_file *file = &scan->files[scan->units[batch->first_unit + i].file];
+        file->n_units_left += change;
+        if (file->n_units_left > 0)
+            continue;
+        sx_file_close(file->fd);
+        file->fd = -1;
     }
     pthread_mutex_unlock(&scan->files_lock);
 }
@@ -51,19 +56,30 @@ void scan_unreference(struct sx_scan *scan) {
     sx_arena_release(&arena);
 }
 
-void scan_group_free(struct scan_group *group) {
-    if (!group)
-        return;
+static struct scan_group *group_of(struct sx_row_group *group) {
+    return (struct scan_group *)group;
+}
+
+static void free_group(struct scan_group *group) {
     for (int c = 0; c < group->group.n_columns; c++)
         sx_buffer_release(group->group.columns[c].owner);
     free(group->group.columns);
     free((void *)group->group.ranges);
     free(group->pages.pages);
+    free(group->spans);
     scan_unreference(group->scan);
     free(group);
 }
 
-/* ---- units ---- */
+void scan_group_free(struct scan_group *first) {
+    while (first) {
+        struct scan_group *next = group_of(first->group.next);
+        free_group(first);
+        first = next;
+    }
+}
+
+/* ---- row groups and batches ---- */
 
 size_t scan_unit_bytes(const struct sx_scan *scan, const struct scan_unit *unit) {
     size_t bytes = 1;
@@ -72,24 +88,72 @@ size_t scan_unit_bytes(const struct sx_scan *scan, const struct scan_unit *unit)
     return bytes;
 }
 
-enum sx_status scan_read_unit(struct sx_scan *scan, int unit, struct scan_group **out_group,
-                              bool *out_is_cold, struct sx_error *error) {
-    const struct scan_unit *of = &scan->units[unit];
+size_t scan_batch_bytes(const struct sx_scan *scan, const struct scan_batch *batch) {
+    size_t bytes = 0;
+    for (int i = 0; i < batch->n_units; i++)
+        bytes += scan_unit_bytes(scan, &scan->units[batch->first_unit + i]);
+    return bytes;
+}
+
+/* *out_group NULL: pruned. */
+static enum sx_status read_unit(struct sx_scan *scan, const struct scan_unit *unit, struct scan_tally *tally,
+                                struct scan_group **out_group, bool *is_cold, struct sx_error *error) {
     struct scan_selection selection = {0};
+    bool unit_is_cold = false;
     *out_group = NULL;
-    *out_is_cold = false;
-    enum sx_status status = scan_select(scan, of, &selection, error);
-    int64_t rows = scan_unit_rows(scan, of), kept = sx_row_ranges_rows(&selection.rows);
+    enum sx_status status = scan_select(scan, unit, &selection, error);
+    int64_t rows = scan_unit_rows(scan, unit), kept = sx_row_ranges_rows(&selection.rows);
     if (status == SX_OK && kept > 0)
-        status = scan_fetch(scan, of, &selection, out_group, out_is_cold, error);
+        status = scan_fetch(scan, unit, &selection, out_group, &unit_is_cold, error);
     sx_arena_release(&selection.arena);
-    SX_TRY(status);
-    if (*out_group)
-        (*out_group)->unit = unit;
-    atomic_fetch_add_explicit(&scan->pruned_rows, rows - kept, memory_order_relaxed);
+    *is_cold |= unit_is_cold;
+    tally->pruned_rows += rows - kept;
     if (kept == 0) {
-        atomic_fetch_add_explicit(&scan->done_rows, rows, memory_order_relaxed);
-        atomic_fetch_add_explicit(&scan->pruned_groups, 1, memory_order_relaxed);
+        tally->rows_of_pruned_groups += rows;
+        tally->pruned_groups++;
     }
+    return status;
+}
+
+static void note_tally(struct sx_scan *scan, const struct scan_tally *tally, int sign) {
+    atomic_fetch_add_explicit(&scan->pruned_rows, sign * tally->pruned_rows, memory_order_relaxed);
+    atomic_fetch_add_explicit(&scan->pruned_groups, sign * tally->pruned_groups, memory_order_relaxed);
+    atomic_fetch_add_explicit(&scan->done_rows, sign * tally->rows_of_pruned_groups, memory_order_relaxed);
+}
+
+enum sx_status scan_read_batch(struct sx_scan *scan, int batch, struct scan_group **out_first,
+                               bool *out_is_cold, struct sx_error *error) {
+    const struct scan_batch *of = &scan->batches[batch];
+    struct scan_group *first = NULL, *last = NULL, *group;
+    struct scan_tally tally = {0};
+    *out_first = NULL;
+    *out_is_cold = false;
+    for (int i = 0; i < of->n_units; i++) {
+        enum sx_status status =
+            read_unit(scan, &scan->units[of->first_unit + i], &tally, &group, out_is_cold, error);
+        if (status != SX_OK) {
+            scan_group_free(first);
+            return status;
+        }
+        if (!group)
+            continue;
+        if (last)
+            last->group.next = &group->group;
+        else
+            first = group;
+        last = group;
+    }
+    note_tally(scan, &tally, 1);
+    count_units(scan, of, -1);
+    if (first) {
+        first->batch = batch;
+        first->tally = tally;
+    }
+    *out_first = first;
     return SX_OK;
+}
+
+void scan_unread_batch(struct sx_scan *scan, const struct scan_group *first) {
+    note_tally(scan, &first->tally, -1);
+    count_units(scan, &scan->batches[first->batch], 1);
 }

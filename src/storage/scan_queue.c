@@ -3,47 +3,45 @@
  * has to come from the disk. */
 #include "storage/scan_state.h"
 
-/* Units read ahead after one that was not in the page cache. */
-enum { COLD_UNITS = 16 };
+/* Batches read ahead after one that was not in the page cache. */
+enum { COLD_BATCHES = 16 };
 
 int scan_peek(struct sx_scan *scan) {
-    while (scan->cursor < scan->n_units && scan->units[scan->cursor].state != UNIT_WAITING)
+    while (scan->cursor < scan->n_batches && scan->batches[scan->cursor].state != BATCH_WAITING)
         scan->cursor++;
-    return scan->cursor < scan->n_units ? scan->cursor : -1;
+    return scan->cursor < scan->n_batches ? scan->cursor : -1;
 }
 
-static void give_back(struct sx_scan *scan, int unit) {
-    scan->units[unit].state = UNIT_WAITING;
-    if (unit < scan->cursor)
-        scan->cursor = unit;
+static void give_back(struct sx_scan *scan, int batch) {
+    scan->batches[batch].state = BATCH_WAITING;
+    if (batch < scan->cursor)
+        scan->cursor = batch;
 }
 
 /* Changes happen under the lock; fetching has a look without it. */
 static void note_warmth(struct sx_scan *scan, bool is_cold) {
-    int left = atomic_load_explicit(&scan->cold_units, memory_order_relaxed);
-    left = is_cold ? COLD_UNITS : left > 0 ? left - 1 : 0;
-    atomic_store_explicit(&scan->cold_units, left, memory_order_relaxed);
+    int left = atomic_load_explicit(&scan->cold_batches, memory_order_relaxed);
+    left = is_cold ? COLD_BATCHES : left > 0 ? left - 1 : 0;
+    atomic_store_explicit(&scan->cold_batches, left, memory_order_relaxed);
     if (left > 0)
         pthread_cond_broadcast(&scan->storage->work);
 }
 
-enum sx_status scan_read_claimed(struct sx_scan *scan, int unit, struct scan_group **out_group,
+enum sx_status scan_read_claimed(struct sx_scan *scan, int batch, struct scan_group **out_first,
                                  struct sx_error *error) {
     struct sx_storage *storage = scan->storage;
     bool is_cold;
-    scan->units[unit].state = UNIT_READING;
+    scan->batches[batch].state = BATCH_READING;
     scan->n_reading++;
     pthread_mutex_unlock(&storage->lock);
-    enum sx_status status = scan_read_unit(scan, unit, out_group, &is_cold, error);
-    if (status == SX_OK)
-        scan_file_done(scan, scan->units[unit].file);
+    enum sx_status status = scan_read_batch(scan, batch, out_first, &is_cold, error);
     pthread_mutex_lock(&storage->lock);
     scan->n_reading--;
     if (status == SX_OK) {
-        scan->units[unit].state = UNIT_DONE;
+        scan->batches[batch].state = BATCH_DONE;
         note_warmth(scan, is_cold);
     } else {
-        give_back(scan, unit);
+        give_back(scan, batch);
         if (status != SX_OUT_OF_MEMORY && scan->error.status == SX_OK)
             scan->error = *error;
     }
@@ -78,16 +76,8 @@ struct scan_group *scan_take_ready(struct sx_scan *scan) {
 bool scan_drop_ready(struct sx_scan *scan) {
     bool any = scan->ready != NULL;
     for (struct scan_group *group; (group = scan_take_ready(scan));) {
-        struct scan_unit *unit = &scan->units[group->unit];
-        int64_t rows = scan_unit_rows(scan, unit);
-        int64_t kept = 0;
-        for (int i = 0; i < group->group.n_ranges; i++)
-            kept += group->group.ranges[i].rows;
-        atomic_fetch_sub_explicit(&scan->pruned_rows, rows - kept, memory_order_relaxed);
-        pthread_mutex_lock(&scan->files_lock);
-        scan->files[unit->file].n_units_left++;
-        pthread_mutex_unlock(&scan->files_lock);
-        give_back(scan, group->unit);
+        scan_unread_batch(scan, group);
+        give_back(scan, group->batch);
         scan_group_free(group);
     }
     return any;
@@ -108,12 +98,12 @@ bool scan_reclaim_others(struct sx_scan *scan) {
 
 static bool wants_reading(struct sx_scan *scan) {
     if (!scan->is_started || scan->is_starved || scan->is_closed || scan->error.status != SX_OK ||
-        scan->cold_units == 0 || scan_is_cancelled(scan))
+        scan->cold_batches == 0 || scan_is_cancelled(scan))
         return false;
-    int unit = scan_peek(scan);
-    if (unit < 0)
+    int batch = scan_peek(scan);
+    if (batch < 0)
         return false;
-    size_t bytes = scan_unit_bytes(scan, &scan->units[unit]);
+    size_t bytes = scan_batch_bytes(scan, &scan->batches[batch]);
     return scan->queued_bytes == 0 ||
            (bytes <= scan->queue_bytes && scan->queued_bytes <= scan->queue_bytes - bytes);
 }
@@ -121,11 +111,11 @@ static bool wants_reading(struct sx_scan *scan) {
 static void read_ahead(struct sx_scan *scan) {
     struct sx_error error = {0};
     struct scan_group *group = NULL;
-    int unit = scan_peek(scan);
-    size_t bytes = scan_unit_bytes(scan, &scan->units[unit]);
+    int batch = scan_peek(scan);
+    size_t bytes = scan_batch_bytes(scan, &scan->batches[batch]);
     scan->queued_bytes += bytes;
     scan->n_ahead++;
-    enum sx_status status = scan_read_claimed(scan, unit, &group, &error);
+    enum sx_status status = scan_read_claimed(scan, batch, &group, &error);
     scan->n_ahead--;
     if (status == SX_OK && group) {
         group->queued_bytes = bytes;

@@ -29,23 +29,37 @@ struct scan_file {
     int n_units_left; /* under files_lock */
 };
 
-enum unit_state { UNIT_WAITING, UNIT_READING, UNIT_DONE };
-
 /* A row group of the table. */
 struct scan_unit {
     int file;
     int group;
     int64_t first_row;
-    enum unit_state state; /* under the storage's lock */
 };
 
+enum batch_state { BATCH_WAITING, BATCH_READING, BATCH_DONE };
+
+/* Consecutive row groups that go to one caller. */
+struct scan_batch {
+    int first_unit, n_units;
+    enum batch_state state; /* under the storage's lock */
+};
+
+/* What pruning did to the row groups of a batch. */
+struct scan_tally {
+    int64_t pruned_rows;
+    int64_t pruned_groups, rows_of_pruned_groups;
+};
+
+/* The first of a batch stands for all of it. */
 struct scan_group {
     struct sx_row_group group;
     struct sx_scan *scan; /* one reference */
-    int unit;
-    size_t queued_bytes; /* what it counts for in the queue */
-    struct scan_group *next;
     struct sx_page_list pages;
+    struct sx_stored_span *spans; /* of all columns */
+    int batch;
+    size_t queued_bytes; /* what it counts for in the queue */
+    struct scan_tally tally;
+    struct scan_group *next; /* first of the next batch in the queue */
 };
 
 /* Rows of a row group that may pass, and where their pages are. */
@@ -74,12 +88,15 @@ struct sx_scan {
     struct sx_prune *prunes;
     int n_prunes;
     bool keep_dictionaries;
+    int64_t batch_rows; /* 0: one row group at a time */
     size_t queue_bytes;
 
     struct scan_file *files;
     int n_files;
     struct scan_unit *units;
     int n_units;
+    struct scan_batch *batches;
+    int n_batches;
     pthread_mutex_t files_lock;
 
     /* Under the storage's lock. */
@@ -87,7 +104,7 @@ struct sx_scan {
     pthread_cond_t changed;
     bool *is_restricted; /* for each column */
     int64_t *restricted_min, *restricted_max;
-    int cursor; /* no unit in front of it is waiting */
+    int cursor; /* no batch in front of it is waiting */
     struct scan_group *ready, *ready_last;
     int n_ready;
     int n_taken;
@@ -100,7 +117,7 @@ struct sx_scan {
     bool is_closed;
     struct sx_error error;
 
-    atomic_int cold_units; /* units still to be read ahead, since the page cache lacked one */
+    atomic_int cold_batches; /* batches still to be read ahead, since the page cache lacked one */
     struct scan_profit index_profit, bloom_profit;
     int64_t total_rows;
     atomic_int_fast64_t done_rows, pruned_rows, read_bytes, pruned_groups;
@@ -125,19 +142,22 @@ SX_MUST_CHECK enum sx_status scan_fetch(struct sx_scan *scan, const struct scan_
 
 /* ---- scan_group.c ---- */
 
-/* Selects and fetches; *out_group NULL: pruned. */
-SX_MUST_CHECK enum sx_status scan_read_unit(struct sx_scan *scan, int unit, struct scan_group **out_group,
-                                            bool *out_is_cold, struct sx_error *error);
-void scan_group_free(struct scan_group *group); /* NULL allowed; drops its reference to the scan */
+/* Selects and fetches the batch's row groups; *out_first NULL: all are pruned. */
+SX_MUST_CHECK enum sx_status scan_read_batch(struct sx_scan *scan, int batch, struct scan_group **out_first,
+                                             bool *out_is_cold, struct sx_error *error);
+/* The batch waits again. */
+void scan_unread_batch(struct sx_scan *scan, const struct scan_group *first);
+/* The whole batch; NULL allowed. Drops the groups' references to the scan. */
+void scan_group_free(struct scan_group *first);
 void scan_unreference(struct sx_scan *scan);
 
 /* Opens the file if need be; it stays open until the last of its units is read. */
 SX_MUST_CHECK enum sx_status scan_file_fd(struct sx_scan *scan, int file, int *out_fd,
                                           struct sx_error *error);
-void scan_file_done(struct sx_scan *scan, int file);
 
-/* Estimate from above of the bytes that the unit takes. */
+/* Estimate from above of the bytes that a row group, or a batch takes. */
 size_t scan_unit_bytes(const struct sx_scan *scan, const struct scan_unit *unit);
+size_t scan_batch_bytes(const struct sx_scan *scan, const struct scan_batch *batch);
 
 static inline const struct sx_chunk_meta *scan_chunk(const struct sx_scan *scan, const struct scan_unit *unit,
                                                      int column) {
@@ -162,21 +182,21 @@ static inline bool scan_is_cancelled(const struct sx_scan *scan) {
 
 /* ---- scan_queue.c: under the storage's lock ---- */
 
-/* First waiting unit, or -1. */
+/* First waiting batch, or -1. */
 int scan_peek(struct sx_scan *scan);
 
-/* Reads a waiting unit, letting go of the lock meanwhile. Failures but lack of memory become the scan's;
- * then, and when the unit is pruned, *out_group is NULL. */
-SX_MUST_CHECK enum sx_status scan_read_claimed(struct sx_scan *scan, int unit, struct scan_group **out_group,
+/* Reads a waiting batch, letting go of the lock meanwhile. Failures but lack of memory become the scan's;
+ * then, and when all of it is pruned, *out_first is NULL. */
+SX_MUST_CHECK enum sx_status scan_read_claimed(struct sx_scan *scan, int batch, struct scan_group **out_first,
                                                struct sx_error *error);
-/* The next group that is ready, or NULL. */
+/* The next batch that is ready, or NULL. */
 struct scan_group *scan_take_ready(struct sx_scan *scan);
-void scan_push_ready(struct sx_scan *scan, struct scan_group *group);
+void scan_push_ready(struct sx_scan *scan, struct scan_group *first);
 
 /* Gives up what other scans have read ahead; false: there was nothing. */
 bool scan_reclaim_others(struct sx_scan *scan);
 
-/* Drops what is ready; the units wait again. */
+/* Drops what is ready; the batches wait again. */
 bool scan_drop_ready(struct sx_scan *scan);
 
 /* Body of a reader thread; the context is the storage. */

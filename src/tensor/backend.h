@@ -101,6 +101,26 @@ struct sx_join_info {
     int64_t key_min, key_max; /* over keys that are not NULL */
 };
 
+/* ---- Parquet pages ---- */
+
+/* Rows [first, first + rows) of a column chunk. */
+struct sx_decode_part {
+    struct sx_decoder *decoder;
+    int64_t first, rows;
+};
+
+/* A column whose rows are those of its parts, one after another; all parts have the same type. */
+struct sx_column_read {
+    const struct sx_decode_part *parts;
+    int n_parts;
+    struct sx_tensor *out_column;
+};
+
+/* Which part of which read an error is about; -1: none in particular. */
+struct sx_decode_place {
+    int read, part;
+};
+
 /* ---- sort ---- */
 
 struct sx_sort_key {
@@ -112,6 +132,7 @@ struct sx_sort_key {
 
 struct sx_backend_traits {
     int64_t chunk_rows; /* rows that a scan should put into a batch */
+    bool joins_groups; /* a batch may be of several row groups */
     bool is_host;       /* tensors are in host memory and calls are synchronous */
 };
 
@@ -253,23 +274,20 @@ struct sx_backend_ops {
                                          const struct sx_sort_key *orders, int n_keys, int64_t rows,
                                          int64_t limit, struct sx_tensor *out_order);
 
-    /* -- Parquet pages -- a decoder walks the rows of one column chunk forwards. `owner` keeps pages' bytes
-     * alive (the decoder and tensors that point into it retain it); `pages` must outlive the decoder. */
-    SX_MUST_CHECK enum sx_status (*decoder_create)(struct sx_stream *stream, const struct sx_chunk_spec *spec,
-                                                   const struct sx_page *pages, int n_pages,
-                                                   struct sx_buffer *owner, struct sx_decoder **out_decoder);
+    /* -- Parquet pages -- a decoder reads the rows of one column chunk, forwards. `chunk` is copied, but what
+     * it points to must outlive the decoder; its owner is retained by the decoder and by tensors that point
+     * into it. */
+    SX_MUST_CHECK enum sx_status (*decoder_create)(struct sx_stream *stream,
+                                                   const struct sx_stored_chunk *chunk,
+                                                   struct sx_decoder **out_decoder);
     void (*decoder_destroy)(struct sx_stream *stream, struct sx_decoder *decoder);
-    /* The next `rows` rows: all of them, or the positions in `selection` (I32, ascending, within 0..rows-1)
-     * only. */
-    SX_MUST_CHECK enum sx_status (*decoder_read)(struct sx_stream *stream, struct sx_decoder *decoder,
-                                                 int64_t rows, const struct sx_tensor *selection,
-                                                 struct sx_tensor *out_column);
-    SX_MUST_CHECK enum sx_status (*decoder_skip)(struct sx_stream *stream, struct sx_decoder *decoder,
-                                                 int64_t rows);
-    /* The chunk's dictionary, when it has one and every data page uses it (borrowed), else NULL: a filter
-     * that no entry passes prunes the row group. */
-    SX_MUST_CHECK enum sx_status (*decoder_dictionary)(struct sx_stream *stream, struct sx_decoder *decoder,
-                                                       struct sx_dict **out_dict);
+    /* Several columns at once, all of as many rows: all of them, or the positions in `selection` (I32,
+     * ascending, counted through the parts) only. A decoder's parts come in ascending order, in one call and
+     * from call to call; what lies between is skipped, and only pages that a part touches need to be there.
+     * After an error, of which *out_place tells the part, the decoders are of no more use. */
+    SX_MUST_CHECK enum sx_status (*decode)(struct sx_stream *stream, const struct sx_column_read *reads,
+                                           int n_reads, const struct sx_tensor *selection,
+                                           struct sx_decode_place *out_place);
 };
 
 struct sx_backend {

@@ -100,20 +100,28 @@ static enum sx_status cut_off(int index, struct sx_error *error) {
     return sx_error_set(error, SX_FILE, "page %d: the definition levels are cut off", index);
 }
 
+enum sx_status sx_page_level_encoding(const struct sx_page *page, int index, bool *out_is_bit_packed,
+                                      struct sx_error *error) {
+    const enum sx_parquet_encoding encoding = page->definition_encoding;
+    if (encoding != SX_ENCODING_BIT_PACKED && encoding != SX_ENCODING_RLE)
+        return sx_error_set(error, SX_FILE, "page %d: definition levels in encoding %s (%d)", index,
+                            sx_page_encoding_name(encoding), (int)encoding);
+    *out_is_bit_packed = encoding == SX_ENCODING_BIT_PACKED;
+    return SX_OK;
+}
+
 enum sx_status sx_page_levels_v1(const struct sx_page *page, int index, const uint8_t *plain,
                                  size_t plain_bytes, struct sx_page_levels *out_levels,
                                  struct sx_error *error) {
-    const enum sx_parquet_encoding encoding = page->definition_encoding;
-    if (encoding == SX_ENCODING_BIT_PACKED) {
+    bool is_bit_packed = false;
+    SX_TRY(sx_page_level_encoding(page, index, &is_bit_packed, error));
+    if (is_bit_packed) {
         const uint64_t count = (uint64_t)page->n_values;
         if (count > plain_bytes * (uint64_t)8)
             return cut_off(index, error);
         *out_levels = (struct sx_page_levels){0, (size_t)((count + 7) / 8), true};
         return SX_OK;
     }
-    if (encoding != SX_ENCODING_RLE)
-        return sx_error_set(error, SX_FILE, "page %d: definition levels in encoding %s (%d)", index,
-                            sx_page_encoding_name(encoding), (int)encoding);
     uint32_t length;
     if (plain_bytes < sizeof length)
         return cut_off(index, error);

@@ -76,6 +76,24 @@ struct sx_chunk_spec {
     int64_t n_rows;       /* of the row group */
 };
 
+/* Bytes of a file as they were read, in one piece. */
+struct sx_stored_span {
+    const uint8_t *bytes;
+    size_t length_bytes;
+    struct sx_buffer *owner; /* the buffer that they are in; borrowed */
+};
+
+/* A column chunk. */
+struct sx_stored_chunk {
+    struct sx_chunk_spec spec;
+    const struct sx_page *pages; /* dictionary page first if there is one; pruned pages have bytes NULL */
+    int n_pages;
+    /* What all pages' bytes lie in, by address; none: each page's bytes are a span of their own. */
+    const struct sx_stored_span *spans;
+    int n_spans;
+    struct sx_buffer *owner; /* keeps the pages' bytes; may be NULL for memory that outlives all use */
+};
+
 /* ---- page.c: what every backend has to know of a page ---- */
 
 const char *sx_page_encoding_name(enum sx_parquet_encoding encoding);
@@ -102,6 +120,9 @@ struct sx_page_levels {
     size_t length;
     bool is_bit_packed; /* old writers': one bit each, the first in the highest; else the hybrid */
 };
+/* Of a V1 page that has levels. */
+SX_MUST_CHECK enum sx_status sx_page_level_encoding(const struct sx_page *page, int index,
+                                                    bool *out_is_bit_packed, struct sx_error *error);
 /* Of a V1 page that has levels; `plain` is the page after decompression. */
 SX_MUST_CHECK enum sx_status sx_page_levels_v1(const struct sx_page *page, int index, const uint8_t *plain,
                                                size_t plain_bytes, struct sx_page_levels *out_levels,

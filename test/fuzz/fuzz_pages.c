@@ -90,11 +90,13 @@ static bool take_page(const uint8_t **data, size_t *size, struct input *input) {
 }
 
 /* Reads or skips; false at the first error. */
-static bool step(struct sx_stream *stream, struct sx_decoder *decoder, uint64_t *random) {
+static bool step(struct sx_stream *stream, struct sx_decoder *decoder, int64_t *row, uint64_t *random) {
     int64_t rows = (int64_t)(next_random(random) % (next_random(random) % 4 ? 100 : 20000));
     uint64_t kind = next_random(random) % 4;
+    const int64_t first = *row;
+    *row += rows;
     if (kind == 0)
-        return sx_cpu_decoder_skip(stream, decoder, rows) == SX_OK;
+        return true;
     struct sx_tensor selection = {0}, out = {0};
     if (kind == 1) {
         if (sx_tensor_create_index(stream->pool, SX_TYPE_I32, rows, &selection, &stream->error) != SX_OK)
@@ -104,7 +106,10 @@ static bool step(struct sx_stream *stream, struct sx_decoder *decoder, uint64_t 
         for (int32_t i = 0; i < rows; i += 1 + (int32_t)(next_random(random) % 8))
             positions[selection.length++] = i;
     }
-    enum sx_status status = sx_cpu_decoder_read(stream, decoder, rows, kind == 1 ? &selection : NULL, &out);
+    const struct sx_decode_part part = {decoder, first, rows};
+    const struct sx_column_read read = {&part, 1, &out};
+    struct sx_decode_place place;
+    enum sx_status status = sx_cpu_decode(stream, &read, 1, kind == 1 ? &selection : NULL, &place);
     volatile uint64_t sum = 0; /* every value is safe to read */
     for (int64_t i = 0; status == SX_OK && i < out.length; i++) {
         struct sx_scalar value;
@@ -121,12 +126,12 @@ static bool step(struct sx_stream *stream, struct sx_decoder *decoder, uint64_t 
 
 static void decode(struct sx_stream *stream, struct input *input) {
     struct sx_decoder *decoder = NULL;
-    struct sx_dict *dict = NULL;
-    if (sx_cpu_decoder_create(stream, &input->spec, input->pages, input->n_pages, NULL, &decoder) != SX_OK)
+    const struct sx_stored_chunk chunk = {
+        .spec = input->spec, .pages = input->pages, .n_pages = input->n_pages};
+    int64_t row = 0;
+    if (sx_cpu_decoder_create(stream, &chunk, &decoder) != SX_OK)
         return;
-    if (next_random(&input->random) % 2)
-        (void)!sx_cpu_decoder_dictionary(stream, decoder, &dict);
-    for (int i = 0; i < MAX_OPERATIONS && step(stream, decoder, &input->random); i++)
+    for (int i = 0; i < MAX_OPERATIONS && step(stream, decoder, &row, &input->random); i++)
         continue;
     sx_cpu_decoder_destroy(stream, decoder);
 }

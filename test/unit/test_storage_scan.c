@@ -35,14 +35,15 @@ enum { MOST_ROWS = 400000 };
 struct taken {
     struct sx_scan *scan;
     uint8_t *rows; /* how often each row came */
-    atomic_int groups;
+    atomic_int groups, batches;
+    int64_t batch_rows;
     atomic_int pages_read;
     pthread_mutex_t lock;
     struct sx_error error;
 };
 
 /* Every row of the ranges has to be in a page that was read, in each column. */
-static void check_column(const struct sx_row_group *group, const struct sx_column_chunk *chunk,
+static void check_column(const struct sx_row_group *group, const struct sx_stored_chunk *chunk,
                          struct taken *taken) {
     int64_t row = 0;
     int range = 0;
@@ -78,6 +79,19 @@ static void note_group(const struct sx_row_group *group, struct taken *taken) {
     atomic_fetch_add(&taken->groups, 1);
 }
 
+/* Row groups of a batch follow each other; more than one where so many rows were asked for. */
+static void note_batch(const struct sx_row_group *first, struct taken *taken) {
+    int64_t rows = 0, end = 0;
+    for (const struct sx_row_group *group = first; group; group = group->next) {
+        assert(group == first || group->first_row >= end);
+        end = group->first_row + group->n_rows;
+        rows += group->n_rows;
+        note_group(group, taken);
+    }
+    assert(!first->next || rows <= taken->batch_rows);
+    atomic_fetch_add(&taken->batches, 1);
+}
+
 static void *take_all(void *context) {
     struct taken *taken = context;
     struct sx_error error = {0};
@@ -85,7 +99,7 @@ static void *take_all(void *context) {
     while (sx_scan_next(taken->scan, &group, &error) == SX_OK) {
         if (!group)
             return NULL;
-        note_group(group, taken);
+        note_batch(group, taken);
         sx_row_group_release(group);
     }
     pthread_mutex_lock(&taken->lock);
@@ -100,6 +114,7 @@ static void take_by(struct sx_scan *scan, int n_callers, struct taken *taken) {
     taken->scan = scan;
     taken->error = (struct sx_error){0};
     atomic_store(&taken->groups, 0);
+    atomic_store(&taken->batches, 0);
     atomic_store(&taken->pages_read, 0);
     for (int i = 1; i < n_callers; i++)
         assert(pthread_create(&threads[i], NULL, take_all, taken) == 0);
@@ -122,6 +137,8 @@ struct table {
     const char *names[8];
     struct sx_type types[8];
     int n_columns;
+    int64_t batch_rows;
+    int n_callers;
 };
 
 static struct sx_scan *open_table(struct fixture *fixture, const struct table *table,
@@ -137,7 +154,9 @@ static struct sx_scan *open_table(struct fixture *fixture, const struct table *t
         .n_columns = table->n_columns,
         .prunes = prunes,
         .n_prunes = n_prunes,
-        .queue_bytes = (size_t)4 << 20,
+        .batch_rows = table->batch_rows,
+        .n_callers = table->n_callers,
+        .queue_bytes = (size_t)64 << 20,
     };
     enum sx_status status = sx_scan_open(fixture->storage, &request, cancel, &scan, &error);
     if (status != SX_OK)
@@ -232,6 +251,29 @@ static void test_whole(struct table *table, int n_threads, int n_callers) {
     int64_t rows;
     struct sx_error error = {0};
     assert(sx_storage_count_rows(fixture.storage, table->files, 2, &rows, &error) == SX_OK && rows == ROWS);
+    free(taken.rows);
+    fixture_destroy(&fixture);
+}
+
+/* 15 row groups, which go into batches of at most so many rows, of two for each caller where there are
+ * enough.
+ */
+static void test_batches(struct table table) {
+    static const struct {
+        int64_t batch_rows;
+        int n_callers, batches;
+    } cases[] = {{0, 0, 15}, {1, 1, 15}, {20480 * 2, 1, 8}, {1 << 20, 1, 3}, {1 << 30, 1, 1}, {ROWS, 2, 5}};
+    struct fixture fixture = fixture_create(0, 2);
+    struct taken taken = taken_create();
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        table.batch_rows = taken.batch_rows = cases[i].batch_rows;
+        table.n_callers = cases[i].n_callers;
+        struct sx_scan *scan = open_table(&fixture, &table, NULL, 0, NULL);
+        take_by(scan, 2, &taken);
+        check_all_rows(&taken);
+        assert(taken.batches == cases[i].batches && taken.groups == 15);
+        sx_scan_close(scan);
+    }
     free(taken.rows);
     fixture_destroy(&fixture);
 }
@@ -579,6 +621,7 @@ int main(void) {
     struct table table = write_large();
     test_whole(&table, 0, 1);
     test_whole(&table, 2, 3);
+    test_batches(table);
     test_cold(&table);
     test_little_memory(&table);
     test_cancel(&table);

@@ -42,8 +42,6 @@ const struct sx_backend sx_cpu_backend = {
             .sort = sx_cpu_sort,
             .decoder_create = sx_cpu_decoder_create,
             .decoder_destroy = sx_cpu_decoder_destroy,
-            .decoder_read = sx_cpu_decoder_read,
-            .decoder_skip = sx_cpu_decoder_skip,
-            .decoder_dictionary = sx_cpu_decoder_dictionary,
+            .decode = sx_cpu_decode,
         },
 };

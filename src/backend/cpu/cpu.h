@@ -82,16 +82,12 @@ SX_MUST_CHECK enum sx_status sx_cpu_join_marked(struct sx_stream *stream, const 
 SX_MUST_CHECK enum sx_status sx_cpu_sort(struct sx_stream *stream, const struct sx_tensor *keys,
                                          const struct sx_sort_key *orders, int n_keys, int64_t rows,
                                          int64_t limit, struct sx_tensor *out_order);
-SX_MUST_CHECK enum sx_status sx_cpu_decoder_create(struct sx_stream *stream, const struct sx_chunk_spec *spec,
-                                                   const struct sx_page *pages, int n_pages,
-                                                   struct sx_buffer *owner, struct sx_decoder **out_decoder);
+SX_MUST_CHECK enum sx_status sx_cpu_decoder_create(struct sx_stream *stream,
+                                                   const struct sx_stored_chunk *chunk,
+                                                   struct sx_decoder **out_decoder);
 void sx_cpu_decoder_destroy(struct sx_stream *stream, struct sx_decoder *decoder);
-SX_MUST_CHECK enum sx_status sx_cpu_decoder_read(struct sx_stream *stream, struct sx_decoder *decoder,
-                                                 int64_t rows, const struct sx_tensor *selection,
-                                                 struct sx_tensor *out_column);
-SX_MUST_CHECK enum sx_status sx_cpu_decoder_skip(struct sx_stream *stream, struct sx_decoder *decoder,
-                                                 int64_t rows);
-SX_MUST_CHECK enum sx_status sx_cpu_decoder_dictionary(struct sx_stream *stream, struct sx_decoder *decoder,
-                                                       struct sx_dict **out_dict);
+SX_MUST_CHECK enum sx_status sx_cpu_decode(struct sx_stream *stream, const struct sx_column_read *reads,
+                                           int n_reads, const struct sx_tensor *selection,
+                                           struct sx_decode_place *out_place);
 
 #endif

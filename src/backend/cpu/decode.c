@@ -333,7 +333,7 @@ static enum sx_status read_column(struct sx_stream *stream, struct sx_decoder *d
     return sx_buffer_join(stream->pool, out->heaps, out->n_heaps, &out->column.heap, &stream->error);
 }
 
-enum sx_status sx_cpu_decoder_read(struct sx_stream *stream, struct sx_decoder *decoder, int64_t rows,
+enum sx_status decode_read(struct sx_stream *stream, struct sx_decoder *decoder, int64_t rows,
                                    const struct sx_tensor *selection, struct sx_tensor *out_column) {
     struct output out = {0};
     int page_index = decoder->page_index;
@@ -354,7 +354,7 @@ enum sx_status sx_cpu_decoder_read(struct sx_stream *stream, struct sx_decoder *
     return status;
 }
 
-enum sx_status sx_cpu_decoder_skip(struct sx_stream *stream, struct sx_decoder *decoder, int64_t rows) {
+enum sx_status decode_skip(struct sx_stream *stream, struct sx_decoder *decoder, int64_t rows) {
     if (rows < 0)
         return sx_error_set(&stream->error, SX_INTERNAL, "a skip of %lld rows", (long long)rows);
     if (rows > decoder->page_rows - decoder->row)

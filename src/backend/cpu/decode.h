@@ -1,5 +1,5 @@
 /* Decoding of Parquet pages: what the files decode_*.c share.
- * decode.c walks the rows of a column chunk; decode_page.c makes a page readable; decode_values.c turns
+ * decode_parts.c puts columns together; decode.c walks the rows of a column chunk; decode_page.c makes a page readable; decode_values.c turns
  * stored values into a column's; the others read one encoding each. */
 #ifndef SX_BACKEND_CPU_DECODE_H
 #define SX_BACKEND_CPU_DECODE_H
@@ -206,6 +206,10 @@ SX_MUST_CHECK enum sx_status decode_byte_arrays(struct sx_stream *stream, struct
 SX_MUST_CHECK enum sx_status decode_front_coded(struct sx_stream *stream, struct sx_decoder *decoder,
                                                 struct decode_page *page, int64_t count,
                                                 struct sx_buffer **out_bytes);
+/* The next `rows` rows; with a selection (positions among them) those only. */
+SX_MUST_CHECK enum sx_status decode_read(struct sx_stream *stream, struct sx_decoder *decoder, int64_t rows,
+                                         const struct sx_tensor *selection, struct sx_tensor *out_column);
+SX_MUST_CHECK enum sx_status decode_skip(struct sx_stream *stream, struct sx_decoder *decoder, int64_t rows);
 /* Reads the dictionary page when that has not been done. */
 SX_MUST_CHECK enum sx_status decode_dictionary(struct sx_stream *stream, struct sx_decoder *decoder);
 

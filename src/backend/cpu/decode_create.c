@@ -13,21 +13,20 @@ static enum sx_status init(struct sx_stream *stream, struct sx_decoder *decoder)
                           &decoder->page_rows, &stream->error);
 }
 
-enum sx_status sx_cpu_decoder_create(struct sx_stream *stream, const struct sx_chunk_spec *spec,
-                                     const struct sx_page *pages, int n_pages, struct sx_buffer *owner,
+enum sx_status sx_cpu_decoder_create(struct sx_stream *stream, const struct sx_stored_chunk *chunk,
                                      struct sx_decoder **out_decoder) {
     struct sx_decoder *decoder = calloc(1, sizeof *decoder);
     if (!decoder)
         return sx_error_set(&stream->error, SX_OUT_OF_MEMORY, "no memory for a decoder");
-    decoder->spec = *spec;
-    decoder->pages = pages;
-    decoder->n_pages = n_pages;
+    decoder->spec = chunk->spec;
+    decoder->pages = chunk->pages;
+    decoder->n_pages = chunk->n_pages;
     enum sx_status status = init(stream, decoder);
     if (status != SX_OK) {
         free(decoder);
         return status;
     }
-    decoder->owner = sx_buffer_retain(owner);
+    decoder->owner = sx_buffer_retain(chunk->owner);
     *out_decoder = decoder;
     return SX_OK;
 }
@@ -80,18 +79,4 @@ enum sx_status decode_dictionary(struct sx_stream *stream, struct sx_decoder *de
     enum sx_status status = read_dictionary(stream, decoder, &page);
     decode_page_close(&page);
     return status;
-}
-
-enum sx_status sx_cpu_decoder_dictionary(struct sx_stream *stream, struct sx_decoder *decoder,
-                                         struct sx_dict **out_dict) {
-    bool all = true;
-    for (int i = 0; i < decoder->n_pages; i++) {
-        const struct sx_page *page = &decoder->pages[i];
-        if (page->kind != SX_PAGE_DICTIONARY && page->bytes) /* pruned pages are not read */
-            all &= sx_encoding_is_dictionary(page->encoding);
-    }
-    if (all)
-        SX_TRY(decode_dictionary(stream, decoder));
-    *out_dict = all ? decoder->dict : NULL;
-    return SX_OK;
 }

@@ -16,7 +16,7 @@ struct cuda_column {
 };
 
 /* What the device tells the host at a synchronisation. */
-enum { CUDA_COUNTERS = 32 };
+enum { CUDA_COUNTERS = 256 };
 enum cuda_fault_kind {
     CUDA_FAULT_NONE,
     CUDA_FAULT_EXPRESSION, /* what: number given at the launch; row: the first one that failed, mostly */

@@ -181,14 +181,10 @@ enum sx_status sx_cuda_join_marked(struct sx_stream *base, const struct sx_join 
 enum sx_status sx_cuda_sort(struct sx_stream *base, const struct sx_tensor *keys,
                             const struct sx_sort_key *orders, int n_keys, int64_t rows, int64_t limit,
                             struct sx_tensor *out_order);
-enum sx_status sx_cuda_decoder_create(struct sx_stream *base, const struct sx_chunk_spec *spec,
-                                      const struct sx_page *pages, int n_pages, struct sx_buffer *owner,
+enum sx_status sx_cuda_decoder_create(struct sx_stream *base, const struct sx_stored_chunk *chunk,
                                       struct sx_decoder **out_decoder);
 void sx_cuda_decoder_destroy(struct sx_stream *base, struct sx_decoder *decoder);
-enum sx_status sx_cuda_decoder_read(struct sx_stream *base, struct sx_decoder *decoder, int64_t rows,
-                                    const struct sx_tensor *selection, struct sx_tensor *out_column);
-enum sx_status sx_cuda_decoder_skip(struct sx_stream *base, struct sx_decoder *decoder, int64_t rows);
-enum sx_status sx_cuda_decoder_dictionary(struct sx_stream *base, struct sx_decoder *decoder,
-                                          struct sx_dict **out_dict);
+enum sx_status sx_cuda_decode(struct sx_stream *base, const struct sx_column_read *reads, int n_reads,
+                              const struct sx_tensor *selection, struct sx_decode_place *out_place);
 
 #endif

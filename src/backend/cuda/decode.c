@@ -1,64 +1,63 @@
-/* Column chunks on the device: decodes far ahead, since scans read forwards, and gives slices of that. */
+/* Column chunks on the device: the primitives. A decode of all its columns is issued in one go and waited for
+ * once. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "backend/cuda/decode.h"
-#include "backend/cuda/launch.h"
 
-/* Rows that are decoded at a time, if a read does not ask for more. */
-enum { AHEAD_ROWS = 4 << 20 };
-
-/* ---- life ---- */
+/* ---- decoders ---- */
 
 static void list_first_rows(struct sx_decoder *decoder) {
+    const struct sx_stored_chunk *chunk = &decoder->chunk;
     int64_t row = 0;
-    for (int i = 0; i < decoder->n_pages; i++) {
+    for (int i = 0; i < chunk->n_pages; i++) {
         decoder->first_rows[i] = row;
-        row += decode_has_rows(&decoder->pages[i]) ? decoder->pages[i].n_values : 0;
+        row += decode_has_rows(&chunk->pages[i]) ? chunk->pages[i].n_values : 0;
     }
-    decoder->first_rows[decoder->n_pages] = row;
+    decoder->first_rows[chunk->n_pages] = row;
 }
 
 static enum sx_status init(struct cuda_stream *stream, struct sx_decoder *decoder) {
-    const struct sx_chunk_spec *spec = &decoder->spec;
+    const struct sx_stored_chunk *chunk = &decoder->chunk;
+    const struct sx_chunk_spec *spec = &chunk->spec;
     struct sx_error *error = &stream->base.error;
     if (spec->physical == SX_PARQUET_FIXED_LEN_BYTE_ARRAY && spec->type_length <= 0)
         return sx_error_set(error, SX_FILE, "values of fixed length %d", (int)spec->type_length);
     SX_TRY(decode_conversion_find(stream, decoder));
     decoder->stored_bytes = sx_stored_bytes(spec);
     decoder->value_bytes = sx_type_bytes(spec->type);
-    SX_TRY(sx_pages_check(spec, decoder->pages, decoder->n_pages, &decoder->dictionary_page,
-                          &decoder->page_rows, error));
-    decoder->first_rows = calloc((size_t)decoder->n_pages + 1, sizeof *decoder->first_rows);
-    if (!decoder->first_rows)
+    SX_TRY(sx_pages_check(spec, chunk->pages, chunk->n_pages, &decoder->dictionary_page, &decoder->page_rows,
+                          error));
+    decoder->n_copies = chunk->n_spans ? chunk->n_spans : chunk->n_pages;
+    decoder->first_rows = calloc((size_t)chunk->n_pages + 1, sizeof *decoder->first_rows);
+    decoder->copies = calloc((size_t)decoder->n_copies + 1, sizeof(struct sx_buffer *));
+    if (!decoder->first_rows || !decoder->copies)
         return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for a decoder");
     list_first_rows(decoder);
     return SX_OK;
 }
 
 void sx_cuda_decoder_destroy(struct sx_stream *base, struct sx_decoder *decoder) {
+    (void)base;
     if (!decoder)
         return;
-    sx_tensor_release(&decoder->ahead);
-    sx_dict_release(decoder->dict);
-    sx_codecs_destroy(decoder->codecs);
-    sx_pool_free(cuda_stream_of(base)->host_pool, decoder->plain, decoder->plain_bytes);
-    sx_buffer_release(decoder->owner);
+    for (int i = 0; decoder->copies && i < decoder->n_copies; i++)
+        sx_buffer_release(decoder->copies[i]);
+    sx_buffer_release(decoder->chunk.owner);
+    free(decoder->copies);
     free(decoder->first_rows);
     free(decoder);
 }
 
-enum sx_status sx_cuda_decoder_create(struct sx_stream *base, const struct sx_chunk_spec *spec,
-                                      const struct sx_page *pages, int n_pages, struct sx_buffer *owner,
+enum sx_status sx_cuda_decoder_create(struct sx_stream *base, const struct sx_stored_chunk *chunk,
                                       struct sx_decoder **out_decoder) {
     struct cuda_stream *stream;
     SX_TRY(cuda_enter(base, &stream));
     struct sx_decoder *decoder = calloc(1, sizeof *decoder);
     if (!decoder)
         return sx_error_set(&base->error, SX_OUT_OF_MEMORY, "no memory for a decoder");
-    decoder->spec = *spec;
-    decoder->pages = pages;
-    decoder->n_pages = n_pages;
-    decoder->owner = sx_buffer_retain(owner);
+    decoder->chunk = *chunk;
+    decoder->chunk.owner = sx_buffer_retain(chunk->owner);
     enum sx_status status = init(stream, decoder);
     if (status != SX_OK) {
         sx_cuda_decoder_destroy(base, decoder);
@@ -68,210 +67,181 @@ enum sx_status sx_cuda_decoder_create(struct sx_stream *base, const struct sx_ch
     return SX_OK;
 }
 
-/* ---- the dictionary ---- */
+/* ---- faults ---- */
 
-static enum sx_status read_dictionary(struct cuda_stream *stream, struct sx_decoder *decoder) {
-    struct sx_tensor entries = {0};
-    const int page = decoder->dictionary_page;
-    int bad_page;
-    if (decoder->dict || page < 0)
-        return SX_OK;
-    SX_TRY(decode_range(stream, decoder, page, page + 1, true, false, &entries, &bad_page));
-    enum sx_status status = sx_dict_create(&entries, &decoder->dict, &stream->base.error);
-    sx_tensor_release(&entries);
+static enum sx_status fail(struct decode_call *call, const struct decode_listed *listed,
+                           const struct cuda_fault *fault) {
+    static const char *const texts[] = {
+#define DECODE_PROBLEM_TEXT(name, text) [DECODE_##name] = text,
+        DECODE_PROBLEM_LIST(DECODE_PROBLEM_TEXT)
+#undef DECODE_PROBLEM_TEXT
+    };
+    const struct sx_page *page = &listed->decoder->chunk.pages[listed->index];
+    const enum decode_problem problem = (enum decode_problem)(fault->detail[0] & 0xff);
+    struct sx_error *error = &call->stream->base.error;
+    const unsigned long long a = fault->detail[0] >> 8, b = (unsigned long long)fault->row;
+    const char *encoding =
+        sx_page_encoding_name(page->kind == SX_PAGE_DICTIONARY ? SX_ENCODING_PLAIN : page->encoding);
+    switch (problem) {
+    case DECODE_TOO_FEW:
+        return sx_error_set(error, SX_FILE, "page %d: %llu values (%s) where %llu are needed", listed->index,
+                            a, encoding, b);
+    case DECODE_CODE:
+        return sx_error_set(error, SX_FILE, "page %d: dictionary code %llu of %llu entries", listed->index, a,
+                            b);
+    case DECODE_PREFIX:
+        return sx_error_set(error, SX_FILE, "page %d: a prefix of %llu bytes of a string of %llu",
+                            listed->index, a, b);
+    case DECODE_LENGTH:
+        return sx_error_set(error, SX_FILE, "page %d: a value of %llu bytes where all have %llu",
+                            listed->index, a, b);
+    default: return sx_error_set(error, SX_FILE, "page %d: %s", listed->index, texts[problem]);
+    }
+}
+
+/* Faults that are not of pages are others'. */
+static enum sx_status describe(struct cuda_stream *stream, const struct cuda_fault *fault,
+                               const void *context) {
+    struct decode_call *call = (struct decode_call *)(uintptr_t)context;
+    if (fault->kind != CUDA_FAULT_PAGE || fault->what >= call->n_numbers) {
+        if (call->outer_describe)
+            return call->outer_describe(stream, fault, call->outer_context);
+        return sx_error_set(&stream->base.error, SX_QUERY, "Out of Range Error: a value is out of range");
+    }
+    const struct decode_column *column = call->numbers[fault->what];
+    const struct decode_listed *listed = &column->listed[call->numbered[fault->what]];
+    call->place = (struct sx_decode_place){column->read, listed->part};
+    return fail(call, listed, fault);
+}
+
+static void number_column(struct decode_call *call, struct decode_column *column) {
+    for (int32_t i = 0; i < column->n_pages; i++) {
+        column->pages[i].number = call->n_numbers;
+        call->numbers[call->n_numbers] = column;
+        call->numbered[call->n_numbers++] = i;
+    }
+}
+
+static enum sx_status number_pages(struct decode_call *call) {
+    size_t n = 1;
+    for (int r = 0; r < call->n_reads; r++)
+        n += (size_t)call->columns[r].n_pages + (size_t)call->dictionaries[r].n_pages;
+    call->numbers = calloc(n, sizeof(struct decode_column *));
+    call->numbered = calloc(n, sizeof *call->numbered);
+    if (!call->numbers || !call->numbered)
+        return sx_error_set(&call->stream->base.error, SX_OUT_OF_MEMORY, "no memory for a list of pages");
+    for (int r = 0; r < call->n_reads; r++) {
+        number_column(call, &call->dictionaries[r]);
+        number_column(call, &call->columns[r]);
+    }
+    return SX_OK;
+}
+
+/* ---- a call ---- */
+
+/* Counters of the control block: two for each column; the first few are others'. */
+enum { FIRST_COUNTER = 8, MOST_READS = (CUDA_COUNTERS - FIRST_COUNTER) / 4 };
+
+static struct decode_column *entries_of(struct decode_call *call, int r) {
+    return call->dictionaries[r].n_pages > 0 ? &call->dictionaries[r] : NULL;
+}
+
+static enum sx_status issue(struct decode_call *call) {
+    for (int r = 0; r < call->n_reads; r++)
+        SX_TRY(decode_list(call, r));
+    call->place = (struct sx_decode_place){-1, -1};
+    SX_TRY(number_pages(call));
+    SX_TRY(decode_bring(call));
+    call->place = (struct sx_decode_place){-1, -1};
+    for (int r = 0; r < call->n_reads; r++) {
+        call->dictionaries[r].counter = FIRST_COUNTER + 4 * r;
+        call->columns[r].counter = FIRST_COUNTER + 4 * r + 2;
+        if (entries_of(call, r))
+            SX_TRY(decode_column_issue(call, &call->dictionaries[r], NULL));
+        SX_TRY(decode_column_issue(call, &call->columns[r], entries_of(call, r)));
+    }
+    return SX_OK;
+}
+
+static enum sx_status finish(struct decode_call *call) {
+    int r = 0;
+    enum sx_status status = SX_OK;
+    for (; r < call->n_reads && status == SX_OK; r++)
+        status =
+            decode_column_finish(call, &call->columns[r], entries_of(call, r), call->reads[r].out_column);
+    for (int done = 0; status != SX_OK && done < r - 1; done++)
+        sx_tensor_release(call->reads[done].out_column);
     return status;
 }
 
-enum sx_status sx_cuda_decoder_dictionary(struct sx_stream *base, struct sx_decoder *decoder,
-                                          struct sx_dict **out_dict) {
-    struct cuda_stream *stream;
-    bool all = true;
-    SX_TRY(cuda_enter(base, &stream));
-    for (int i = 0; i < decoder->n_pages; i++) {
-        const struct sx_page *page = &decoder->pages[i];
-        if (page->kind != SX_PAGE_DICTIONARY && page->bytes) /* pruned pages are not read */
-            all &= sx_encoding_is_dictionary(page->encoding);
-    }
-    if (all)
-        SX_TRY(read_dictionary(stream, decoder));
-    *out_dict = all ? decoder->dict : NULL;
-    return SX_OK;
+static void advance(struct decode_call *call) {
+    for (int r = 0; r < call->n_reads; r++)
+        for (int p = 0; p < call->reads[r].n_parts; p++)
+            call->reads[r].parts[p].decoder->row =
+                call->reads[r].parts[p].first + call->reads[r].parts[p].rows;
 }
 
-/* ---- decoding ahead ---- */
-
-/* Number of the last page that begins at or in front of `row` and has rows. */
-static int page_of(const struct sx_decoder *decoder, int64_t row) {
-    int low = 0, high = decoder->n_pages; /* first page that begins behind `row` */
-    while (low < high) {
-        const int middle = low + (high - low) / 2;
-        if (decoder->first_rows[middle] <= row)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    low--;
-    while (!decode_has_rows(&decoder->pages[low]))
-        low--;
-    return low;
-}
-
-/* Whether the page's rows, if it has any, can be in a column of codes. */
-static bool can_be_codes(const struct sx_page *page) {
-    return !decode_has_rows(page) || !page->bytes || sx_encoding_is_dictionary(page->encoding);
-}
-
-static bool all_codes(const struct sx_decoder *decoder, int first_page, int end_page) {
-    bool all = true, any = false;
-    for (int i = first_page; i < end_page; i++) {
-        const struct sx_page *page = &decoder->pages[i];
-        all &= can_be_codes(page);
-        any |= decode_has_rows(page) && page->bytes;
-    }
-    return all && any;
-}
-
-static bool any_codes(const struct sx_decoder *decoder, int first_page, int end_page) {
-    for (int i = first_page; i < end_page; i++)
-        if (decode_has_rows(&decoder->pages[i]) && decoder->pages[i].bytes &&
-            sx_encoding_is_dictionary(decoder->pages[i].encoding))
-            return true;
-    return false;
-}
-
-static enum sx_status decode_pages(struct cuda_stream *stream, struct sx_decoder *decoder, int first_page,
-                                   int end_page, bool as_codes, struct sx_tensor *out_column,
-                                   int *out_bad_page) {
-    *out_bad_page = -1;
-    if (any_codes(decoder, first_page, end_page))
-        SX_TRY(read_dictionary(stream, decoder));
-    as_codes = as_codes && decoder->dict && decoder->dict->values.length > 0;
-    return decode_range(stream, decoder, first_page, end_page, false, as_codes, out_column, out_bad_page);
-}
-
-/* A damaged page ends the range in front of it; that is a failure only if one of the pages up to `needed_end`
- * is damaged, and then the first of them is told. */
-static enum sx_status decode_good_pages(struct cuda_stream *stream, struct sx_decoder *decoder,
-                                        int first_page, int needed_end, int end_page, bool as_codes,
-                                        struct sx_tensor *out_column) {
-    struct sx_error found = {0};
-    for (;;) {
-        int bad_page;
-        const enum sx_status status =
-            decode_pages(stream, decoder, first_page, end_page, as_codes, out_column, &bad_page);
-        if (status == SX_OK && found.status == SX_OK)
-            return SX_OK;
-        if (status == SX_OK) {
-            sx_tensor_release(out_column);
-            stream->base.error = found;
-            return found.status;
-        }
-        if (bad_page <= first_page)
-            return status;
-        if (bad_page < needed_end)
-            found = stream->base.error;
-        end_page = bad_page;
-    }
-}
-
-/* Rows [row, row + rows) are in decoder->ahead afterwards. */
-static enum sx_status decode_ahead(struct cuda_stream *stream, struct sx_decoder *decoder, int64_t row,
-                                   int64_t rows) {
-    if (row >= decoder->ahead_row && row + rows <= decoder->ahead_row + decoder->ahead.length)
-        return SX_OK;
-    const int first_page = page_of(decoder, row), needed_end = page_of(decoder, row + rows - 1) + 1;
-    const int64_t first_row = decoder->first_rows[first_page];
-    const bool as_codes = decoder->spec.keep_dictionary && decoder->spec.type.id == SX_TYPE_VARCHAR &&
-                          all_codes(decoder, first_page, needed_end);
-    int end_page = needed_end;
-    while (end_page < decoder->n_pages && decoder->first_rows[end_page + 1] - first_row <= AHEAD_ROWS &&
-           (!as_codes || can_be_codes(&decoder->pages[end_page])))
-        end_page++;
-    struct sx_tensor column;
-    sx_tensor_release(&decoder->ahead);
-    SX_TRY(decode_good_pages(stream, decoder, first_page, needed_end, end_page, as_codes, &column));
-    decoder->ahead = column;
-    decoder->ahead_row = first_row;
-    return SX_OK;
-}
-
-/* ---- reading ---- */
-
-static enum sx_status past_the_end(struct sx_stream *stream, const struct sx_decoder *decoder) {
-    return sx_error_set(&stream->error, SX_FILE, "the pages hold %lld rows, the row group %lld",
-                        (long long)decoder->page_rows, (long long)decoder->spec.n_rows);
-}
-
-/* Without a selection every page has to be there. */
-static enum sx_status check_pruned(struct sx_stream *stream, const struct sx_decoder *decoder, int64_t rows) {
-    const int end_page = page_of(decoder, decoder->row + rows - 1) + 1;
-    for (int i = page_of(decoder, decoder->row); i < end_page; i++)
-        if (decode_has_rows(&decoder->pages[i]) && !decoder->pages[i].bytes)
-            return sx_page_check(&decoder->pages[i], i, decoder->spec.physical, &stream->error);
-    return SX_OK;
-}
-
-/* Rows of a column by an index without negatives. */
-static enum sx_status gather_rows(struct cuda_stream *stream, const struct sx_tensor *column,
-                                  const struct sx_tensor *index, struct sx_tensor *out_column) {
-    const bool is_codes = column->layout == SX_DICT;
-    struct sx_tensor flat = *column, made;
-    struct sx_error *error = &stream->base.error;
-    if (is_codes) {
-        flat.layout = SX_FLAT;
-        flat.type = sx_type_of(SX_TYPE_I32);
-        SX_TRY(sx_tensor_create_codes(stream->base.pool, column->dict, index->length, column->valid != NULL,
-                                      &made, error));
+static enum sx_status run(struct decode_call *call) {
+    struct cuda_stream *stream = call->stream;
+    call->outer_describe = stream->describe_fault;
+    call->outer_context = stream->fault_context;
+    stream->describe_fault = describe;
+    stream->fault_context = call;
+    enum sx_status status = issue(call);
+    if (status == SX_OK) {
+        status = cuda_sync(stream, "pages decoded");
     } else {
-        SX_TRY(sx_tensor_create(stream->base.pool, column->type, index->length, column->valid != NULL, &made,
-                                error));
+        const struct sx_error error = stream->base.error; /* copies may still read what the caller frees */
+        (void)!cuda_sync(stream, "a decode that failed");
+        stream->base.error = error;
     }
-    cuda_gather_values(stream->handle, cuda_column_of(&flat), index->values, index->type.id == SX_TYPE_I64,
-                       (int)sx_type_bytes(flat.type), index->length, made.values, made.valid);
-    made.heap = sx_buffer_retain(column->heap);
-    enum sx_status status = cuda_launched(stream, "reading selected rows");
-    if (status != SX_OK) {
-        sx_tensor_release(&made);
+    if (status == SX_OK)
+        status = finish(call);
+    stream->describe_fault = call->outer_describe;
+    stream->fault_context = call->outer_context;
+    return status;
+}
+
+static enum sx_status decode_some(struct cuda_stream *stream, const struct sx_column_read *reads, int n_reads,
+                                  const struct sx_tensor *selection, struct sx_decode_place *out_place) {
+    struct decode_call call = {
+        .stream = stream, .reads = reads, .n_reads = n_reads, .selection = selection, .place = {-1, -1}};
+    enum sx_status status;
+    call.dictionaries = calloc((size_t)n_reads + 1, sizeof *call.dictionaries);
+    call.columns = calloc((size_t)n_reads + 1, sizeof *call.columns);
+    if (call.dictionaries && call.columns)
+        status = run(&call);
+    else
+        status = sx_error_set(&stream->base.error, SX_OUT_OF_MEMORY, "no memory for a decode");
+    if (status == SX_OK)
+        advance(&call);
+    *out_place = call.place;
+    for (int r = 0; call.dictionaries && call.columns && r < n_reads; r++) {
+        decode_column_release(&call.dictionaries[r]);
+        decode_column_release(&call.columns[r]);
+    }
+    free(call.dictionaries);
+    free(call.columns);
+    free(call.numbers);
+    free(call.numbered);
+    return status;
+}
+
+enum sx_status sx_cuda_decode(struct sx_stream *base, const struct sx_column_read *reads, int n_reads,
+                              const struct sx_tensor *selection, struct sx_decode_place *out_place) {
+    struct cuda_stream *stream;
+    *out_place = (struct sx_decode_place){-1, -1};
+    SX_TRY(cuda_enter(base, &stream));
+    for (int done = 0; done < n_reads; done += MOST_READS) {
+        const int n = n_reads - done < MOST_READS ? n_reads - done : MOST_READS;
+        enum sx_status status = decode_some(stream, reads + done, n, selection, out_place);
+        if (status == SX_OK)
+            continue;
+        if (out_place->read >= 0)
+            out_place->read += done;
+        for (int r = 0; r < done; r++)
+            sx_tensor_release(reads[r].out_column);
         return status;
     }
-    *out_column = made;
-    return SX_OK;
-}
-
-enum sx_status sx_cuda_decoder_read(struct sx_stream *base, struct sx_decoder *decoder, int64_t rows,
-                                    const struct sx_tensor *selection, struct sx_tensor *out_column) {
-    struct cuda_stream *stream;
-    struct sx_tensor column;
-    SX_TRY(cuda_enter(base, &stream));
-    if (rows < 0 || rows > INT32_MAX)
-        return sx_error_set(&base->error, SX_INTERNAL, "a read of %lld rows", (long long)rows);
-    if (rows > decoder->page_rows - decoder->row)
-        return past_the_end(base, decoder);
-    if (rows == 0 || (selection && selection->length == 0)) {
-        SX_TRY(sx_tensor_create(base->pool, decoder->spec.type, 0, false, out_column, &base->error));
-        decoder->row += rows;
-        return SX_OK;
-    }
-    if (!selection)
-        SX_TRY(check_pruned(base, decoder, rows));
-    SX_TRY(decode_ahead(stream, decoder, decoder->row, rows));
-    sx_tensor_slice(&decoder->ahead, decoder->row - decoder->ahead_row, rows, &column);
-    if (selection) {
-        struct sx_tensor all = column;
-        enum sx_status status = gather_rows(stream, &all, selection, &column);
-        sx_tensor_release(&all);
-        SX_TRY(status);
-    }
-    *out_column = column;
-    decoder->row += rows;
-    return SX_OK;
-}
-
-enum sx_status sx_cuda_decoder_skip(struct sx_stream *base, struct sx_decoder *decoder, int64_t rows) {
-    if (rows < 0)
-        return sx_error_set(&base->error, SX_INTERNAL, "a skip of %lld rows", (long long)rows);
-    if (rows > decoder->page_rows - decoder->row)
-        return past_the_end(base, decoder);
-    decoder->row += rows;
     return SX_OK;
 }

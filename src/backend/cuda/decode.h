@@ -1,6 +1,6 @@
-/* Decoding of Parquet pages: what the files decode*.c share. decode.c walks the rows of a column chunk;
- * decode_range.c decodes a range of pages into a column; decode_open.c makes pages readable; the kernels are
- * in decode_*.cu behind launch_decode.h. */
+/* Decoding of Parquet pages: what the files decode*.c share. decode.c has the primitives; decode_list.c lists
+ * the pages that a read needs; decode_stored.c brings their bytes to the device and decompresses them;
+ * decode_column.c makes columns of them; the kernels are in decode_*.cu behind launch_decode.h. */
 #ifndef SX_BACKEND_CUDA_DECODE_H
 #define SX_BACKEND_CUDA_DECODE_H
 
@@ -9,27 +9,16 @@
 #include "tensor/codec.h"
 
 struct sx_decoder {
-    struct sx_chunk_spec spec;
-    const struct sx_page *pages;
-    int n_pages;
+    struct sx_stored_chunk chunk;
     int dictionary_page; /* -1: none */
-    struct sx_buffer *owner;
     size_t stored_bytes, value_bytes;
     enum decode_conversion conversion; /* DECODE_NO_CONVERSION: strings, and decimals in BYTE_ARRAY */
     int64_t page_rows;                 /* of all data pages */
     int64_t *first_rows;               /* of each page, and page_rows; a dictionary page has none */
-    int64_t row;                       /* next to be read */
-    struct sx_tensor ahead;            /* rows that are decoded, from ahead_row on */
-    int64_t ahead_row;
-    struct sx_dict *dict;
-    struct sx_codecs *codecs;
-    void *plain; /* one page's bytes after decompression, in host memory */
-    size_t plain_bytes;
-    /* The page that a fault was about, or -1; and who described the stream's faults before. */
-    int fault_page;
-    enum sx_status (*outer_describe)(struct cuda_stream *stream, const struct cuda_fault *fault,
-                                     const void *context);
-    const void *outer_context;
+    int64_t row;                       /* no row in front of it is asked for again */
+    /* What was brought to the device: of each span; without spans, of each page. */
+    struct sx_buffer **copies;
+    int n_copies;
 };
 
 /* Whether a page has rows of the column, so that its bytes are looked at. */
@@ -40,36 +29,95 @@ static inline bool decode_has_rows(const struct sx_page *page) {
 /* SX_INTERNAL where the spec asks for a combination that there is none for. */
 SX_MUST_CHECK enum sx_status decode_conversion_find(struct cuda_stream *stream, struct sx_decoder *decoder);
 
-/* ---- decode_open.c ---- */
-
-struct decode_miniblocks {
-    struct decode_miniblock *all; /* from malloc */
-    int32_t n, room;
-    bool is_full; /* there was no memory for more */
+/* A page of a decode, on the host's side. */
+struct decode_listed {
+    struct sx_decoder *decoder;
+    int part, index;     /* of the read; in the chunk */
+    int64_t plain_at;    /* where in the column's `plain` it is decompressed to; -1: it is not compressed */
+    uint32_t lead_bytes; /* V2: levels, which are never compressed */
 };
 
-/* A page made readable: `image` is its bytes in host memory (the stored ones, or decoder->plain, which the
- * next page takes), levels and body among them. In `page` all is set but the pointers and what depends on the
- * range. */
-struct decode_opened {
-    const uint8_t *image;
-    size_t image_bytes, levels_at, body_at;
-    struct decode_page page;
+enum decode_array {
+    ARRAY_PAGES,
+    ARRAY_TILES,
+    ARRAY_MINIBLOCKS,
+    ARRAY_STATES,
+    ARRAY_RUNS,
+    ARRAY_TILE_VALUES,
+    ARRAY_IN_TILE,
+    ARRAY_VALID,
+    ARRAY_SELECTED,
+    ARRAY_STAGED,
+    ARRAY_CODES,
+    ARRAY_OFFSETS,
+    ARRAY_LENGTHS,
+    ARRAY_PREFIXES,
+    ARRAY_SOURCES,
+    ARRAY_REBUILT_AT,
+    N_ARRAYS
 };
-SX_MUST_CHECK enum sx_status decode_open(struct cuda_stream *stream, struct sx_decoder *decoder, int index,
-                                         struct decode_miniblocks *miniblocks,
-                                         struct decode_opened *out_opened);
 
-/* SX_FILE: "page N: …". */
-SX_MUST_CHECK enum sx_status decode_fail(struct cuda_stream *stream, const struct sx_decoder *decoder,
-                                         int index, enum decode_problem problem, uint64_t high, uint64_t row);
+/* Pages that become one column: of data, or the dictionaries of such. */
+struct decode_column {
+    int read;
+    const struct sx_decoder *first; /* one of the decoders, for what all have in common */
+    bool is_dictionary;
+    bool as_codes; /* the column's values are codes of the dictionaries' entries */
+    struct decode_listed *listed;
+    struct decode_page *pages;
+    struct decode_tile *tiles;
+    int32_t n_pages, n_tiles;
+    int64_t rows;     /* of all pages */
+    int64_t out_rows; /* of the column */
+    uint32_t sources; /* bit of each decode_source that there is */
+    bool has_levels;
+    int64_t n_miniblocks;
+    size_t plain_bytes;
+    struct sx_buffer *plain; /* decompressed pages */
+    struct sx_buffer *rebuilt;
+    struct sx_buffer *arrays[N_ARRAYS];
+    struct decode_work work;
+    int counter; /* the first of its two in the control block */
+    struct sx_tensor column;
+};
 
-/* ---- decode_range.c ---- */
+/* One call of the primitive: each read has a column of dictionaries, mostly empty, and its own. */
+struct decode_call {
+    struct cuda_stream *stream;
+    const struct sx_column_read *reads;
+    int n_reads;
+    const struct sx_tensor *selection;
+    struct decode_column *dictionaries, *columns; /* one a read */
+    struct decode_column **numbers;               /* of faults: the column of each page, */
+    int32_t *numbered;                            /* and which of its pages */
+    uint32_t n_numbers;
+    struct sx_decode_place place;
+    /* Who described the stream's faults before. */
+    enum sx_status (*outer_describe)(struct cuda_stream *stream, const struct cuda_fault *fault,
+                                     const void *context);
+    const void *outer_context;
+};
 
-/* Pages [first_page, end_page) that have rows, or (is_dictionary) the dictionary page first_page, as one
- * column. Waits for it. On failure *out_bad_page tells whose fault it is; -1: no page's. */
-SX_MUST_CHECK enum sx_status decode_range(struct cuda_stream *stream, struct sx_decoder *decoder,
-                                          int first_page, int end_page, bool is_dictionary, bool as_codes,
-                                          struct sx_tensor *out_column, int *out_bad_page);
+/* ---- decode_list.c ---- */
+
+/* Lists the pages of read number `r`, and of the dictionaries that they need. Damage that headers show is an
+ * error at call->place. */
+SX_MUST_CHECK enum sx_status decode_list(struct decode_call *call, int r);
+void decode_column_release(struct decode_column *column);
+
+/* ---- decode_stored.c ---- */
+
+/* Pages' images on the device: their stored bytes, or what they decompress to. Only issued. */
+SX_MUST_CHECK enum sx_status decode_bring(struct decode_call *call);
+
+/* ---- decode_column.c ---- */
+
+/* Issues the kernels; `entries` may be NULL. */
+SX_MUST_CHECK enum sx_status decode_column_issue(struct decode_call *call, struct decode_column *column,
+                                                 const struct decode_column *entries);
+/* After the synchronisation. */
+SX_MUST_CHECK enum sx_status decode_column_finish(struct decode_call *call, struct decode_column *column,
+                                                  struct decode_column *entries,
+                                                  struct sx_tensor *out_column);
 
 #endif

@@ -71,7 +71,7 @@ static bool reads_bytes(const struct sx_chunk_spec *spec, enum sx_phys phys) {
 }
 
 enum sx_status decode_conversion_find(struct cuda_stream *stream, struct sx_decoder *decoder) {
-    const struct sx_chunk_spec *spec = &decoder->spec;
+    const struct sx_chunk_spec *spec = &decoder->chunk.spec;
     const enum sx_phys phys = sx_type_phys(spec->type);
     char name[SX_TYPE_NAME_BYTES];
     decoder->conversion = DECODE_NO_CONVERSION;

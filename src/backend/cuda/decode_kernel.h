@@ -10,8 +10,7 @@
 __device__ static inline void page_fault(const struct decode_work &work, int32_t p,
                                          enum decode_problem problem, uint64_t high = 0, int64_t row = 0) {
     work.states[p].is_bad = 1;
-    cuda_fault_set(work.control, CUDA_FAULT_PAGE, (uint32_t)work.pages[p].index, row,
-                   (uint64_t)problem | high << 8);
+    cuda_fault_set(work.control, CUDA_FAULT_PAGE, work.pages[p].number, row, (uint64_t)problem | high << 8);
 }
 
 /* `width` (0..64) bits from bit number `bit` of `size` bytes on; those behind the end are zero. */
@@ -32,6 +31,21 @@ __device__ static inline uint64_t load_bits(const uint8_t *bytes, uint64_t size,
         value |= i ? byte << (8 * i - shift) : byte >> shift;
     }
     return value & mask;
+}
+
+/* A word at any address. */
+__device__ static inline uint8_t load_word(const uint8_t *at, uint8_t) {
+    return *at;
+}
+__device__ static inline uint32_t load_word(const uint8_t *at, uint32_t) {
+    const uint32_t *words = (const uint32_t *)((uintptr_t)at & ~(uintptr_t)3);
+    const uint32_t shift = (uint32_t)((uintptr_t)at & 3) * 8;
+    return shift ? words[0] >> shift | words[1] << (32 - shift) : words[0];
+}
+__device__ static inline uint64_t load_word(const uint8_t *at, uint64_t) {
+    const uint64_t *words = (const uint64_t *)((uintptr_t)at & ~(uintptr_t)7);
+    const uint32_t shift = (uint32_t)((uintptr_t)at & 7) * 8;
+    return shift ? words[0] >> shift | words[1] << (64 - shift) : words[0];
 }
 
 /* ---- RLE and bit-packing hybrid ---- */
@@ -151,17 +165,54 @@ __device__ static inline int64_t tile_value_of(const struct tile_rows &rows, int
     return rows.valid[i] ? rows.first_value + rows.in_tile[i] : -1;
 }
 
-/* A block per tile: each(page number, row, value or -1) for all rows of pages whose source is in `sources`,
- * a mask of bits. */
+/* Rows of the tile that are wanted: [*from, *to), counted in the tile. False: none. */
+__device__ static inline bool tile_wanted(const struct decode_work &work, int64_t t,
+                                          const struct tile_rows &rows, int32_t *from, int32_t *to) {
+    const struct decode_page &page = work.pages[rows.page];
+    const int32_t first = work.tiles[t].first;
+    *from = page.first_wanted > first ? page.first_wanted - first : 0;
+    *to = page.end_wanted - first < rows.n ? page.end_wanted - first : rows.n;
+    return *from < *to && (!work.selection || work.selected[t].begin < work.selected[t].end);
+}
+
+/* Whether the values of tile `t` are of no use: only where values and rows are the same. */
+__device__ static inline bool tile_is_idle(const struct decode_work &work, int64_t t) {
+    int32_t from, to;
+    return work.pages[work.tiles[t].page].level_kind == DECODE_NO_LEVELS &&
+           !tile_wanted(work, t, tile_rows_of(work, t), &from, &to);
+}
+
+/* One row of the column. */
+template <typename Each>
+__device__ static inline void take_row(const struct decode_work &work, const struct tile_rows &rows,
+                                       int32_t i, int64_t out_row, Each each) {
+    const int64_t value = tile_value_of(rows, i);
+    if (work.out_valid)
+        work.out_valid[out_row] = value >= 0;
+    each(rows.page, out_row, value);
+}
+
+/* A block per tile: each(page number, row of the column, value or -1) for all rows of pages whose source is
+ * in `sources`, a mask of bits. */
 template <typename Each>
 __device__ static inline void each_row(const struct decode_work &work, uint32_t sources, Each each) {
     for (int64_t t = blockIdx.x; t < work.n_tiles; t += gridDim.x) {
         const int32_t p = work.tiles[t].page;
-        if (!(sources >> work.pages[p].source & 1) || work.states[p].is_bad)
+        const struct decode_page &page = work.pages[p];
+        int32_t from, to;
+        if (!(sources >> page.source & 1) || work.states[p].is_bad)
             continue;
         const struct tile_rows rows = tile_rows_of(work, t);
-        for (int32_t i = (int32_t)threadIdx.x; i < rows.n; i += (int32_t)blockDim.x)
-            each(p, rows.first_row + i, tile_value_of(rows, i));
+        const int64_t out_row = page.out_row + work.tiles[t].first;
+        if (!tile_wanted(work, t, rows, &from, &to))
+            continue;
+        if (!work.selection)
+            for (int32_t i = from + (int32_t)threadIdx.x; i < to; i += (int32_t)blockDim.x)
+                take_row(work, rows, i, out_row + i, each);
+        else
+            for (int32_t s = work.selected[t].begin + (int32_t)threadIdx.x; s < work.selected[t].end;
+                 s += (int32_t)blockDim.x)
+                take_row(work, rows, (int32_t)(work.selection[s] - out_row), s, each);
     }
 }
 
@@ -172,7 +223,7 @@ __device__ static inline void each_value(const struct decode_work &work, enum de
     for (int64_t t = blockIdx.x; t < work.n_tiles; t += gridDim.x) {
         const struct decode_tile tile = work.tiles[t];
         const struct decode_page &page = work.pages[tile.page];
-        if (page.source != source || work.states[tile.page].is_bad)
+        if (page.source != source || work.states[tile.page].is_bad || tile_is_idle(work, t))
             continue;
         const int32_t n = work.states[tile.page].n_values;
         const int32_t end = n - tile.first < DECODE_TILE ? n : tile.first + DECODE_TILE;

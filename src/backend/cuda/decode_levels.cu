@@ -10,7 +10,7 @@ __device__ static inline struct hybrid levels_of(const struct decode_page &page)
 
 __global__ void walk_levels(struct decode_work work) {
     const struct decode_page &page = work.pages[blockIdx.x];
-    if (page.level_kind == DECODE_HYBRID_LEVELS)
+    if (page.level_kind == DECODE_HYBRID_LEVELS && !work.states[blockIdx.x].is_bad)
         hybrid_walk(work, (int32_t)blockIdx.x, levels_of(page), page.n_rows, DECODE_LEVELS);
 }
 
@@ -59,7 +59,7 @@ __device__ static inline void check_values(const struct decode_work &work, int32
     for (int d = 0; d < n_deltas; d++)
         if (n_values > page.deltas[d].n_there)
             page_fault(work, p, (enum decode_problem)page.deltas[d].problem);
-    if (page.source == DECODE_CODES && n_values > 0 && work.n_entries < 0)
+    if (page.source == DECODE_CODES && n_values > 0 && page.n_entries < 0)
         page_fault(work, p, DECODE_NO_DICTIONARY);
 }
 
@@ -67,7 +67,7 @@ __device__ static inline void check_values(const struct decode_work &work, int32
 __global__ void sum_values(struct decode_work work) {
     const int32_t p = (int32_t)blockIdx.x;
     const struct decode_page &page = work.pages[p];
-    if (work.states[p].is_bad || page.source == DECODE_PRUNED)
+    if (work.states[p].is_bad)
         return;
     int32_t values = page.n_rows;
     if (page.level_kind != DECODE_NO_LEVELS) {

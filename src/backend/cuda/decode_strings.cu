@@ -9,15 +9,17 @@
 
 constexpr uint32_t WINDOW_BYTES = 4096, LENGTH_BYTES = 4;
 
-/* A warp: bytes [base, base + WINDOW_BYTES) of the body as far as they are there; base is a multiple of 8. */
-__device__ static inline void load_window(const struct decode_page &page, uint32_t base, uint64_t *window) {
+/* A warp: the words with bytes [base, base + WINDOW_BYTES) of the body as far as they are there. Returns
+ * where in the window byte `base` is. */
+__device__ static inline uint32_t load_window(const struct decode_page &page, uint32_t base,
+                                              uint64_t *window) {
     const uint32_t there = page.body_bytes - base < WINDOW_BYTES ? page.body_bytes - base : WINDOW_BYTES;
-    const uint8_t *from = page.body + base;
-    for (uint32_t k = threadIdx.x; k < there / 8; k += CUDA_WARP)
-        window[k] = ((const uint64_t *)from)[k];
-    for (uint32_t k = there / 8 * 8 + threadIdx.x; k < there; k += CUDA_WARP)
-        ((uint8_t *)window)[k] = from[k];
+    const uint32_t skipped = (uint32_t)((uintptr_t)(page.body + base) & 7);
+    const uint64_t *from = (const uint64_t *)(page.body + base - skipped);
+    for (uint32_t k = threadIdx.x; k < (skipped + there + 7) / 8; k += CUDA_WARP)
+        window[k] = from[k];
     __syncwarp();
+    return skipped;
 }
 
 struct plain_walk {
@@ -55,20 +57,20 @@ __device__ static inline struct plain_walk walk_window(const struct decode_work 
 
 /* A block of one warp per page. */
 __global__ void walk_plain(struct decode_work work) {
-    __shared__ uint64_t window[WINDOW_BYTES / 8];
+    __shared__ uint64_t window[WINDOW_BYTES / 8 + 1];
     const int32_t p = (int32_t)blockIdx.x, n = work.states[p].n_values;
     const struct decode_page &page = work.pages[p];
     if (page.source != DECODE_PLAIN_BYTES || work.states[p].is_bad)
         return;
     struct plain_walk walk = {};
     while (walk.done < n && !walk.is_bad) {
-        const uint32_t base = walk.at & ~7u;
-        load_window(page, base, window);
+        const uint32_t base = walk.at, skipped = load_window(page, base, window);
         if (threadIdx.x == 0)
-            walk = walk_window(work, page, n, base, (const uint8_t *)window, walk);
+            walk = walk_window(work, page, n, base, (const uint8_t *)window + skipped, walk);
         walk.at = __shfl_sync(0xffffffffu, walk.at, 0);
         walk.done = __shfl_sync(0xffffffffu, walk.done, 0);
         walk.is_bad = __shfl_sync(0xffffffffu, (int)walk.is_bad, 0);
+        __syncwarp();
     }
     if (walk.is_bad && threadIdx.x == 0)
         page_fault(work, p, DECODE_STRING_END);
@@ -136,14 +138,16 @@ __global__ void sum_front_coded(struct decode_work work, uint32_t fixed_bytes) {
 
 /* A block of one warp per page, which goes from value to value: each needs the one before. That costs two
  * dependent accesses to memory a value, some 0.5 us. */
-__global__ void rebuild(struct decode_work work) {
+__global__ void rebuild(struct decode_work work, uint8_t *rebuilt, const int64_t *rebuilt_at) {
     const int32_t p = (int32_t)blockIdx.x, n = work.states[p].n_values;
     const struct decode_page &page = work.pages[p];
     if (page.source != DECODE_FRONT_CODED || work.states[p].is_bad)
         return;
-    volatile uint8_t *out = (uint8_t *)page.stored; /* lanes read what others wrote */
+    volatile uint8_t *out = rebuilt + rebuilt_at[p]; /* lanes read what others wrote */
     const uint8_t *text = page.body + page.text_at;
     int64_t previous = 0;
+    if (threadIdx.x == 0)
+        work.pages[p].stored = rebuilt + rebuilt_at[p];
     for (int32_t v = 0; v < n; v++) {
         const int64_t at = page.first_row + v, offset = work.offsets[at], source = work.sources[at];
         const uint32_t prefix = work.prefixes[at], suffix = work.lengths[at];
@@ -226,8 +230,9 @@ void cuda_decode_lengths(cudaStream_t stream, const struct decode_work *work) {
 void cuda_decode_front_coded(cudaStream_t stream, const struct decode_work *work, uint32_t fixed_bytes) {
     SX_LAUNCH(sum_front_coded, (unsigned)work->n_pages, CUDA_THREADS, 0, stream, *work, fixed_bytes);
 }
-void cuda_decode_rebuild(cudaStream_t stream, const struct decode_work *work) {
-    SX_LAUNCH(rebuild, (unsigned)work->n_pages, CUDA_WARP, 0, stream, *work);
+void cuda_decode_rebuild(cudaStream_t stream, const struct decode_work *work, uint8_t *rebuilt,
+                         const int64_t *at) {
+    SX_LAUNCH(rebuild, (unsigned)work->n_pages, CUDA_WARP, 0, stream, *work, rebuilt, at);
 }
 void cuda_decode_views(cudaStream_t stream, const struct decode_work *work) {
     SX_LAUNCH(put_views, tile_blocks(work), CUDA_THREADS, 0, stream, *work);

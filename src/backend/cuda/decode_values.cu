@@ -38,7 +38,7 @@ __global__ void expand_runs(struct decode_work work, enum decode_source source, 
         const struct decode_tile tile = work.tiles[t];
         const struct decode_page &page = work.pages[tile.page];
         const int32_t left = work.states[tile.page].n_values - tile.first;
-        if (page.source != source || work.states[tile.page].is_bad || left <= 0)
+        if (page.source != source || work.states[tile.page].is_bad || left <= 0 || tile_is_idle(work, t))
             continue;
         T *out = all + page.first_row + tile.first;
         hybrid_expand(work, t, hybrid_of(page), left < DECODE_TILE ? left : DECODE_TILE,
@@ -103,14 +103,14 @@ __global__ void stage_deltas(struct decode_work work) {
     (1u << DECODE_PLAIN | 1u << DECODE_BITS | 1u << DECODE_RLE_BITS | 1u << DECODE_SPLIT | \
      1u << DECODE_DELTA | 1u << DECODE_FRONT_CODED)
 
-/* `word`: type that stored values are read as, which they are aligned to. */
+/* `word`: type that stored values are read as, whatever their address. */
 #define LOADER(name, type, word)                                                                \
     struct load_##name {                                                                        \
         typedef type value;                                                                     \
         __device__ static bool load(const uint8_t *stored, uint32_t stored_bytes, value *out) { \
             if (sizeof(word) == 1)                                                              \
                 return sx_stored_##name(stored, stored_bytes, out);                             \
-            const word whole = *(const word *)stored;                                           \
+            const word whole = load_word(stored, word());                                       \
             return sx_stored_##name((const uint8_t *)&whole, stored_bytes, out);                \
         }                                                                                       \
     };
@@ -136,14 +136,17 @@ struct word16 {
 /* `entries` NULL: the codes themselves. */
 template <typename T> __global__ void take_codes(struct decode_work work, const T *entries) {
     each_row(work, 1u << DECODE_CODES, [=](int32_t p, int64_t row, int64_t v) {
-        const uint32_t code = v >= 0 ? work.codes[work.pages[p].first_row + v] : 0;
+        const struct decode_page &page = work.pages[p];
+        uint64_t code = v >= 0 ? work.codes[page.first_row + v] : 0;
+        const bool is_bad = v >= 0 && code >= (uint64_t)page.n_entries;
         T *out = (T *)work.out + row;
-        if (v >= 0 && code >= (uint64_t)work.n_entries)
-            page_fault(work, p, DECODE_CODE, code, work.n_entries);
-        else if (entries)
-            *out = v >= 0 ? entries[code] : T{};
+        if (is_bad)
+            page_fault(work, p, DECODE_CODE, code, page.n_entries);
+        code = v < 0 || is_bad ? 0 : code + page.code_base;
+        if (!entries)
+            *(uint32_t *)out = (uint32_t)code;
         else
-            *(uint32_t *)out = code;
+            *out = v >= 0 && !is_bad ? entries[code] : T{};
     });
 }
 

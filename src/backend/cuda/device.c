@@ -46,9 +46,7 @@ static const struct sx_backend_ops operations = {
     .sort = sx_cuda_sort,
     .decoder_create = sx_cuda_decoder_create,
     .decoder_destroy = sx_cuda_decoder_destroy,
-    .decoder_read = sx_cuda_decoder_read,
-    .decoder_skip = sx_cuda_decoder_skip,
-    .decoder_dictionary = sx_cuda_decoder_dictionary,
+    .decode = sx_cuda_decode,
 };
 
 static enum sx_status find_device(int *out_ordinal, struct cudaDeviceProp *out_properties,
@@ -101,7 +99,8 @@ enum sx_status sx_cuda_open(size_t limit_bytes, const struct sx_backend **out_ba
     }
     pthread_mutex_init(&device->lock, NULL);
     keep_memory(ordinal);
-    device->backend = (struct sx_backend){"cuda", {CHUNK_ROWS, false}, operations};
+    device->backend =
+        (struct sx_backend){"cuda", {.chunk_rows = CHUNK_ROWS, .joins_groups = true}, operations};
     *out_backend = &device->backend;
     *out_name = device->name;
     return SX_OK;

@@ -1,9 +1,11 @@
 /* Decoding of Parquet pages on the device: what the host tells the kernels, and their launches.
  *
- * A decode is about a range of pages that become one column. Its rows are counted through all pages; a page's
- * rows are [first_row, first_row + n_rows). Values are counted within their page; a page has at most as many
- * as rows, so per-value arrays have room for one a row, and a page's values stand at first_row + value. Pages
- * fall into tiles of DECODE_TILE rows; the same numbers serve for tiles of values. */
+ * A decode is about a list of pages, of one or several column chunks, that become one column. Its arrays
+ * count rows through all pages: a page's are [first_row, first_row + n_rows). Of those the column gets the
+ * wanted ones, row i of the page at out_row + i; with a selection only those of them that it lists. Values
+ * are counted within their page; a page has at most as many as rows, so per-value arrays have room for one a
+ * row, and a page's values stand at first_row + value. Pages fall into tiles of DECODE_TILE rows; the same
+ * numbers serve for tiles of values. */
 #ifndef SX_BACKEND_CUDA_LAUNCH_DECODE_H
 #define SX_BACKEND_CUDA_LAUNCH_DECODE_H
 
@@ -12,6 +14,8 @@
 #include "backend/cuda/column.h"
 
 enum { DECODE_TILE = 1024 };
+/* Kernels may read so many bytes in front of a page's bytes and behind them, since they read whole words. */
+enum { DECODE_SLACK_BYTES = 16 };
 
 /* What is wrong with a page: the low byte of fault.detail[0], with a number above it (`high`); another is in
  * fault.row. X(name, text, numbers): the text is printf's, with up to two numbers (%llu), first `high`. */
@@ -33,7 +37,8 @@ enum { DECODE_TILE = 1024 };
     X(DELTA_MORE, "more values than the DELTA_BINARY_PACKED header tells") \
     X(CODE_WIDTH, "dictionary codes of more than 32 bits")                 \
     X(RLE_END, "the RLE values are cut off")                               \
-    X(SPLIT_END, "BYTE_STREAM_SPLIT values are cut off")
+    X(SPLIT_END, "BYTE_STREAM_SPLIT values are cut off")                   \
+    X(LEVEL_END, "the definition levels are cut off")
 enum decode_problem {
     DECODE_GOOD,
 #define DECODE_PROBLEM_ENUM(name, text) DECODE_##name,
@@ -45,8 +50,7 @@ enum decode_levels { DECODE_NO_LEVELS, DECODE_HYBRID_LEVELS, DECODE_BIT_PACKED_L
 
 /* How a page's values are stored. */
 enum decode_source {
-    DECODE_PRUNED, /* the page is not there: its rows are left as they are */
-    DECODE_PLAIN,  /* of fixed length */
+    DECODE_PLAIN, /* of fixed length */
     DECODE_BITS,
     DECODE_RLE_BITS,
     DECODE_SPLIT,
@@ -59,7 +63,7 @@ enum decode_source {
 };
 
 /* Kinds of stored values of fixed length; the functions of tensor/semantics_stored.h: X(name, C type, word
- * that stored values are aligned to) */
+ * that stored values are read as) */
 #define DECODE_CONVERSION_LIST(X) \
     X(1_to_1, uint8_t, uint8_t)   \
     X(4_to_1, uint8_t, uint32_t)  \
@@ -97,29 +101,34 @@ struct decode_deltas {
     uint32_t problem; /* why there are no more: enum decode_problem */
 };
 
-/* `levels` and `body` lead to the device. */
 struct decode_page {
-    const uint8_t *levels;
+    const uint8_t *image;  /* the page's bytes on the device, decompressed */
+    const uint8_t *levels; /* NULL, though there are some: at the image's begin */
+    uint32_t image_bytes, level_bytes;
+    int64_t first_row, out_row;
+    int64_t n_entries; /* of its dictionary; -1: there is none */
+    int32_t n_rows, first_wanted, end_wanted;
+    int32_t first_tile;
+    uint32_t number;    /* for faults */
+    uint32_t code_base; /* where its dictionary begins in the column's */
+    uint8_t level_kind, source;
+    /* Set by cuda_decode_open, but for deltas[].first_miniblock: */
+    uint8_t code_width;
+    uint32_t body_bytes, text_at; /* LENGTHS, FRONT_CODED: where in the body the strings' bytes begin */
     const uint8_t *body;
     const uint8_t *stored; /* values of fixed length side by side; strings: what their offsets count from */
-    uint32_t level_bytes;
-    uint32_t body_bytes;
-    uint32_t text_at; /* LENGTHS, FRONT_CODED: where in the body the strings' bytes begin */
-    int64_t first_row;
-    int64_t n_there; /* values that the body holds; -1: not known before they are decoded */
-    int32_t n_rows;
-    int32_t first_tile;
-    int32_t index; /* in the chunk */
-    uint8_t level_kind;
-    uint8_t source;
-    uint8_t encoding; /* the format's number */
-    uint8_t code_width;
+    int64_t n_there;       /* values that the body holds; -1: not known before they are decoded */
     struct decode_deltas deltas[2]; /* values, or lengths; of FRONT_CODED prefixes and suffixes */
 };
 
 struct decode_tile {
     int32_t page;
     int32_t first; /* row or value in the page */
+};
+
+/* Entries of the selection that are in a tile. */
+struct decode_selected {
+    int32_t begin, end;
 };
 
 struct decode_state {
@@ -137,27 +146,30 @@ struct decode_run_at {
 
 /* One decode. Arrays may be NULL where nothing needs them. */
 struct decode_work {
-    const struct decode_page *pages;
+    struct decode_page *pages;
     struct decode_state *states;
     const struct decode_tile *tiles;
-    const struct decode_miniblock *miniblocks;
+    struct decode_miniblock *miniblocks;
     int32_t n_pages, n_tiles;
     int64_t rows;
     struct decode_run_at *runs; /* one a tile */
     int32_t *tile_values;       /* of a tile's rows; then of all tiles in front of it in the page */
     uint16_t *in_tile;          /* per row: values in front of it in its tile; NULL: no page has levels */
     uint8_t *valid;             /* per row */
-    uint8_t *staged;            /* stored bytes of fixed length */
-    uint32_t *codes;            /* of dictionary entries */
-    int64_t *offsets;           /* of strings, from the page's `stored` on */
+    const int32_t *selection;   /* NULL: all */
+    int64_t n_selected;
+    struct decode_selected *selected; /* one a tile */
+    uint8_t *staged;                  /* stored bytes of fixed length */
+    uint32_t *codes;                  /* of dictionary entries */
+    int64_t *offsets;                 /* of strings, from the page's `stored` on */
     uint32_t *lengths;
     uint32_t *prefixes;
     int64_t *sources; /* FRONT_CODED: of suffixes, in the body */
     uint32_t stored_bytes, value_bytes;
-    const void *entries; /* values of the dictionary */
-    int64_t n_entries;   /* -1: there is none */
+    const void *entries; /* values of the dictionaries, one after another */
     bool is_text;        /* strings must be UTF-8 */
     void *out;
+    uint8_t *out_valid; /* NULL: no row can be null */
     int64_t *n_null;
     int64_t *n_long; /* becomes 1 when a string has bytes outside of its view */
     struct cuda_control *control;
@@ -167,6 +179,9 @@ struct decode_work {
 extern "C" {
 #endif
 
+/* Levels and body of each page, and what stands in front of values; which entries of the selection are in
+ * which tile. */
+void cuda_decode_open(cudaStream_t stream, const struct decode_work *work);
 /* Validity of all rows, where their values are, and states. */
 void cuda_decode_levels(cudaStream_t stream, const struct decode_work *work);
 /* `staged` of pages in that encoding. */
@@ -178,10 +193,11 @@ void cuda_decode_codes(cudaStream_t stream, const struct decode_work *work);
 /* offsets and lengths. */
 void cuda_decode_plain_bytes(cudaStream_t stream, const struct decode_work *work);
 void cuda_decode_lengths(cudaStream_t stream, const struct decode_work *work);
-/* Also the states' text_bytes, for memory that cuda_decode_rebuild fills at the pages' `stored`.
- * `fixed_bytes` not 0: all values must have that length. */
+/* Also the states' text_bytes. `fixed_bytes` not 0: all values must have that length. */
 void cuda_decode_front_coded(cudaStream_t stream, const struct decode_work *work, uint32_t fixed_bytes);
-void cuda_decode_rebuild(cudaStream_t stream, const struct decode_work *work);
+/* Front-coded values one after another, those of page p at rebuilt + at[p]. */
+void cuda_decode_rebuild(cudaStream_t stream, const struct decode_work *work, uint8_t *rebuilt,
+                         const int64_t *at);
 /* Rows of `out`: from stored values of fixed length; from codes, either codes or entries; from strings. Each
  * leaves the rows of other pages alone. */
 void cuda_decode_convert(cudaStream_t stream, const struct decode_work *work,

@@ -1,0 +1,50 @@
+/* Column chunks for the tests of page decoding, with what they were made from. */
+#ifndef TEST_CONFORMANCE_DECODE_CHUNK_H
+#define TEST_CONFORMANCE_DECODE_CHUNK_H
+
+#include "decode_encode.h"
+
+struct column_case {
+    enum sx_parquet_physical physical;
+    int32_t type_length;
+    struct sx_type type;
+    enum sx_conversion conversion;
+    uint32_t encodings; /* a bit for each */
+};
+extern const struct column_case decode_cases[];
+extern const int decode_n_cases;
+
+enum { DECODE_MAX_PAGES = 64 };
+
+struct chunk {
+    const struct column_case *kind;
+    struct sx_tensor host; /* the values */
+    struct sx_chunk_spec spec;
+    struct sx_page pages[DECODE_MAX_PAGES];
+    size_t offsets[DECODE_MAX_PAGES]; /* in bytes */
+    int n_pages;
+    struct bytes bytes;
+    struct sx_buffer *owner;
+    struct sx_stored_span span;
+};
+
+static inline uint64_t below(struct conformance *c, uint64_t end) {
+    return conformance_random(c) % end;
+}
+
+/* Random values in pages of random kinds, codec and lengths. Starts zeroed; release it also after a failure.
+ */
+SX_MUST_CHECK enum sx_status chunk_make(struct conformance *c, const struct column_case *kind,
+                                        enum sx_parquet_encoding encoding, int64_t rows, double nulls,
+                                        struct chunk *out_chunk);
+void chunk_release(struct chunk *chunk);
+/* As a backend gets it; the span is there at random. */
+struct sx_stored_chunk chunk_stored(struct conformance *c, const struct chunk *chunk);
+
+/* Some of `rows` rows, ascending. */
+SX_MUST_CHECK enum sx_status chunk_select(struct conformance *c, int64_t rows, struct sx_tensor *out);
+
+/* decode_columns.c: several columns of several chunks at once */
+void conform_decode_columns(struct conformance *c);
+
+#endif
