@@ -88,6 +88,7 @@ void sx_db_release(struct stachio_db *db) {
         sx_storage_destroy(db->storage);
     if (db->frontend)
         sx_frontend_close(db->frontend);
+    sx_pool_destroy(db->io_pool);
     sx_device_close(&db->device);
     if (db->pool)
         sx_pool_destroy(db->pool);
@@ -104,6 +105,13 @@ static int reader_threads(int threads) {
     return threads < 2 ? 2 : threads > 8 ? 8 : threads;
 }
 
+static enum sx_status start_storage(struct stachio_db *db, struct sx_error *error) {
+    if (db->backend->io_pool_create && !db->io_pool)
+        SX_TRY(db->backend->io_pool_create(db->backend, db->pool, &db->io_pool, error));
+    return sx_storage_create(db->io_pool ? db->io_pool : db->pool, reader_threads(db->threads), &db->storage,
+                             error);
+}
+
 enum sx_status sx_db_start(struct stachio_db *db, struct sx_error *error) {
     enum sx_status status = SX_OK;
     sigset_t previous;
@@ -111,7 +119,7 @@ enum sx_status sx_db_start(struct stachio_db *db, struct sx_error *error) {
     if (!db->team)
         status = sx_team_create(db->threads, &db->team, error);
     if (status == SX_OK && !db->storage)
-        status = sx_storage_create(db->pool, reader_threads(db->threads), &db->storage, error);
+        status = start_storage(db, error);
     sx_signals_restore(&previous);
     return status;
 }

@@ -33,6 +33,8 @@ struct sx_pool {
     atomic_size_t peak_bytes;
     struct size_class classes[N_CLASSES];
     struct sx_pool_source source; /* take NULL: malloc */
+    pthread_mutex_t reclaimers_lock;
+    struct sx_reclaimer *reclaimers;
 };
 
 static size_t class_bytes(int index) {
@@ -64,7 +66,10 @@ static int class_of(size_t size_bytes) {
     return size_bytes <= base + base / 2 ? index + 1 : index + 2;
 }
 
-static size_t charged_bytes(size_t size_bytes) {
+static size_t charged_bytes(const struct sx_pool *pool, size_t size_bytes) {
+    const size_t granule = pool->source.granule_bytes;
+    if (granule)
+        return size_bytes ? (size_bytes + granule - 1) / granule * granule : granule;
     int index = class_of(size_bytes);
     if (index >= 0)
         return class_bytes(index);
@@ -78,15 +83,23 @@ enum sx_status sx_pool_create(size_t limit_bytes, struct sx_pool **out_pool, str
     pool->limit_bytes = limit_bytes;
     for (int i = 0; i < N_CLASSES; i++)
         pthread_mutex_init(&pool->classes[i].lock, NULL);
+    pthread_mutex_init(&pool->reclaimers_lock, NULL);
     *out_pool = pool;
     return SX_OK;
 }
 
 enum sx_status sx_pool_create_over(size_t limit_bytes, struct sx_pool_source source,
                                    struct sx_pool **out_pool, struct sx_error *error) {
-    SX_TRY(sx_pool_create(limit_bytes, out_pool, error));
-    (*out_pool)->source = source;
-    return SX_OK;
+    enum sx_status status = sx_pool_create(limit_bytes, out_pool, error);
+    if (status == SX_OK)
+        (*out_pool)->source = source;
+    else if (source.close)
+        source.close(source.context);
+    return status;
+}
+
+bool sx_pool_is_pinned(const struct sx_pool *pool) {
+    return pool->source.is_pinned && pool->source.is_pinned(pool->source.context);
 }
 
 static void drop_cache(struct sx_pool *pool) {
@@ -111,7 +124,39 @@ void sx_pool_destroy(struct sx_pool *pool) {
     drop_cache(pool);
     for (int i = 0; i < N_CLASSES; i++)
         pthread_mutex_destroy(&pool->classes[i].lock);
+    pthread_mutex_destroy(&pool->reclaimers_lock);
+    if (pool->source.close)
+        pool->source.close(pool->source.context);
     free(pool);
+}
+
+/* ---- the budget ---- */
+
+void sx_pool_add_reclaimer(struct sx_pool *pool, struct sx_reclaimer *reclaimer) {
+    pthread_mutex_lock(&pool->reclaimers_lock);
+    reclaimer->next = pool->reclaimers;
+    pool->reclaimers = reclaimer;
+    pthread_mutex_unlock(&pool->reclaimers_lock);
+}
+
+void sx_pool_remove_reclaimer(struct sx_pool *pool, struct sx_reclaimer *reclaimer) {
+    pthread_mutex_lock(&pool->reclaimers_lock);
+    struct sx_reclaimer **at = &pool->reclaimers;
+    while (*at && *at != reclaimer)
+        at = &(*at)->next;
+    if (*at)
+        *at = reclaimer->next;
+    pthread_mutex_unlock(&pool->reclaimers_lock);
+}
+
+/* Asks everyone once; false: nobody gave anything. */
+static bool reclaim(struct sx_pool *pool, size_t wanted_bytes) {
+    size_t given = 0;
+    pthread_mutex_lock(&pool->reclaimers_lock);
+    for (struct sx_reclaimer *one = pool->reclaimers; one; one = one->next)
+        given += one->reclaim(one->context, wanted_bytes);
+    pthread_mutex_unlock(&pool->reclaimers_lock);
+    return given > 0;
 }
 
 static void note_peak(struct sx_pool *pool, size_t used) {
@@ -120,9 +165,12 @@ static void note_peak(struct sx_pool *pool, size_t used) {
 }
 
 static enum sx_status charge(struct sx_pool *pool, size_t bytes, struct sx_error *error) {
-    size_t used = atomic_fetch_add(&pool->used_bytes, bytes) + bytes;
-    if (pool->limit_bytes && used > pool->limit_bytes) {
+    size_t used;
+    while (used = atomic_fetch_add(&pool->used_bytes, bytes) + bytes,
+           pool->limit_bytes && used > pool->limit_bytes) {
         atomic_fetch_sub(&pool->used_bytes, bytes);
+        if (bytes <= pool->limit_bytes && reclaim(pool, bytes))
+            continue;
         return sx_error_set(error, SX_OUT_OF_MEMORY,
                             "out of memory: %zu bytes asked, %zu in use, limit %zu (see --memory-limit)",
                             bytes, used - bytes, pool->limit_bytes);
@@ -162,7 +210,7 @@ enum sx_status sx_pool_alloc(struct sx_pool *pool, size_t size_bytes, void **out
                              struct sx_error *error) {
     if (size_bytes > SIZE_MAX / 2)
         return sx_error_set(error, SX_OUT_OF_MEMORY, "out of memory: %zu bytes asked", size_bytes);
-    size_t bytes = charged_bytes(size_bytes);
+    size_t bytes = charged_bytes(pool, size_bytes);
     SX_TRY(charge(pool, bytes, error));
     int index = class_of(size_bytes);
     void *memory = NULL;
@@ -180,7 +228,10 @@ enum sx_status sx_pool_alloc(struct sx_pool *pool, size_t size_bytes, void **out
     if (!memory) {
         atomic_fetch_sub(&pool->used_bytes, bytes);
         return sx_error_set(error, SX_OUT_OF_MEMORY, "out of memory: the %s refused %zu bytes",
-                            pool->source.take ? "device" : "system", bytes);
+                            pool->source.name   ? pool->source.name
+                            : pool->source.take ? "device"
+                                                : "system",
+                            bytes);
     }
     *out_memory = memory;
     return SX_OK;
@@ -189,7 +240,7 @@ enum sx_status sx_pool_alloc(struct sx_pool *pool, size_t size_bytes, void **out
 void sx_pool_free(struct sx_pool *pool, void *memory, size_t size_bytes) {
     if (!memory)
         return;
-    const size_t bytes = charged_bytes(size_bytes);
+    const size_t bytes = charged_bytes(pool, size_bytes);
     atomic_fetch_sub(&pool->used_bytes, bytes);
     if (pool->source.take) {
         pool->source.give(pool->source.context, memory, bytes);
@@ -211,7 +262,7 @@ void sx_pool_free(struct sx_pool *pool, void *memory, size_t size_bytes) {
 
 enum sx_status sx_pool_resize(struct sx_pool *pool, void **memory, size_t old_bytes, size_t new_bytes,
                               struct sx_error *error) {
-    if (*memory && charged_bytes(old_bytes) == charged_bytes(new_bytes))
+    if (*memory && charged_bytes(pool, old_bytes) == charged_bytes(pool, new_bytes))
         return SX_OK;
     void *fresh = NULL;
     SX_TRY(sx_pool_alloc(pool, new_bytes, &fresh, error));

@@ -294,6 +294,11 @@ struct sx_backend {
     const char *name; /* "cpu", "cuda" */
     struct sx_backend_traits traits;
     struct sx_backend_ops ops;
+    /* Makes a pool of host memory that the device copies from and to at full speed: for what is read from
+     * files. Its memory counts in `budget`, which outlives it. A block is released only once no copy uses it.
+     * Destroyed with sx_pool_destroy before the backend is closed. NULL: any host memory will do. */
+    SX_MUST_CHECK enum sx_status (*io_pool_create)(const struct sx_backend *backend, struct sx_pool *budget,
+                                                   struct sx_pool **out_pool, struct sx_error *error);
 };
 
 /* SX_INTERNAL naming the slot when a slot is empty. */

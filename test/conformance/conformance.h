@@ -57,5 +57,6 @@ void conform_join(struct conformance *c);
 void conform_move(struct conformance *c);
 void conform_sort(struct conformance *c);
 void conform_decode(struct conformance *c);
+void conform_io(struct conformance *c);
 
 #endif

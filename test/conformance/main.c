@@ -8,7 +8,7 @@
 #include "backend/cuda/load.h"
 #include "conformance.h"
 
-#define FAMILY_LIST(X) X(eval) X(hash) X(group) X(join) X(move) X(sort) X(decode)
+#define FAMILY_LIST(X) X(eval) X(hash) X(group) X(join) X(move) X(sort) X(decode) X(io)
 
 static const struct {
     const char *name;

@@ -1,5 +1,8 @@
 /* Kernels on the host: fibers for threads, and the runtime's functions over malloc. */
 #include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <mutex>
 #include <vector>
 
 #include <sys/mman.h>
@@ -278,6 +281,40 @@ void give_memory(void *memory) {
         free(memory);
 }
 
+/* Registered host memory. CUDA_EMULATOR_PIN_LIMIT=BYTES: registering more is refused. */
+struct registry {
+    std::mutex lock;
+    std::map<const void *, size_t> ranges;
+    size_t bytes = 0, limit = SIZE_MAX;
+    registry() {
+        if (const char *most = getenv("CUDA_EMULATOR_PIN_LIMIT"))
+            limit = strtoull(most, nullptr, 10);
+    }
+    ~registry() {
+        if (ranges.empty())
+            return;
+        fprintf(stderr, "emulator: %zu ranges of host memory were not unregistered\n", ranges.size());
+        abort();
+    }
+    bool add(const void *memory, size_t size) {
+        std::lock_guard<std::mutex> guard(lock);
+        if (size > limit - bytes || !ranges.emplace(memory, size).second)
+            return false;
+        bytes += size;
+        return true;
+    }
+    void remove(const void *memory) {
+        std::lock_guard<std::mutex> guard(lock);
+        auto found = ranges.find(memory);
+        if (found == ranges.end()) {
+            fprintf(stderr, "emulator: host memory %p is not registered\n", memory);
+            abort();
+        }
+        bytes -= found->second;
+        ranges.erase(found);
+    }
+} registered;
+
 } // namespace
 
 void emulator::launch(dim3 grid, dim3 block, size_t shared_bytes, const std::function<void()> &body) {
@@ -357,6 +394,13 @@ cudaError_t cudaHostAlloc(void **out_memory, size_t bytes, unsigned) {
 }
 cudaError_t cudaFreeHost(void *memory) {
     free(memory);
+    return cudaSuccess;
+}
+cudaError_t cudaHostRegister(void *memory, size_t bytes, unsigned) {
+    return registered.add(memory, bytes) ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+cudaError_t cudaHostUnregister(void *memory) {
+    registered.remove(memory);
     return cudaSuccess;
 }
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind, cudaStream_t) {

@@ -112,6 +112,12 @@ SX_MUST_CHECK enum sx_status cuda_allocator_create(struct cuda_stream *stream, s
 /* What is still in use is given back when it is released. The stream has been synchronised. */
 void cuda_allocator_close(struct cuda_allocator *allocator);
 
+/* ---- pinned.c ---- */
+
+/* See struct sx_backend. Where the system refuses to lock memory the pool goes on with pageable memory. */
+enum sx_status sx_cuda_io_pool_create(const struct sx_backend *backend, struct sx_pool *budget,
+                                      struct sx_pool **out_pool, struct sx_error *error);
+
 /* ---- the primitives: see struct sx_backend_ops ---- */
 
 enum sx_status sx_cuda_stream_create(const struct sx_backend *backend, struct sx_pool *pool,

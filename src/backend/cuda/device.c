@@ -99,8 +99,8 @@ enum sx_status sx_cuda_open(size_t limit_bytes, const struct sx_backend **out_ba
     }
     pthread_mutex_init(&device->lock, NULL);
     keep_memory(ordinal);
-    device->backend =
-        (struct sx_backend){"cuda", {.chunk_rows = CHUNK_ROWS, .joins_groups = true}, operations};
+    device->backend = (struct sx_backend){
+        "cuda", {.chunk_rows = CHUNK_ROWS, .joins_groups = true}, operations, sx_cuda_io_pool_create};
     *out_backend = &device->backend;
     *out_name = device->name;
     return SX_OK;
