@@ -89,7 +89,6 @@ static double seconds(void) {
 
 int main(int argc, char **argv) {
     struct sx_error error = {0};
-    struct sx_pool *pool;
     struct sx_storage *storage;
     struct bound bound = {.lock = PTHREAD_MUTEX_INITIALIZER};
     struct sx_type type;
@@ -106,9 +105,10 @@ int main(int argc, char **argv) {
                                       .n_columns = 1,
                                       .keep_dictionaries = true,
                                       .queue_bytes = (size_t)64 << 20};
+    struct sx_storage_options options = {.n_reader_threads = threads};
     double begin = seconds();
-    if (threads < 1 || threads > 256 || sx_pool_create(0, &pool, &error) != SX_OK ||
-        sx_storage_create(pool, threads, &storage, &error) != SX_OK ||
+    if (threads < 1 || threads > 256 || sx_pool_create(0, &options.pool, &error) != SX_OK ||
+        sx_storage_create(&options, &storage, &error) != SX_OK ||
         sx_scan_open(storage, &request, NULL, &bound.scan, &error) != SX_OK) {
         fprintf(stderr, "scan_bound: %s\n", error.text);
         return 1;
@@ -123,6 +123,6 @@ int main(int argc, char **argv) {
            (long long)bound.plain_bytes, seconds() - begin);
     sx_scan_close(bound.scan);
     sx_storage_destroy(storage);
-    sx_pool_destroy(pool);
+    sx_pool_destroy(options.pool);
     return 0;
 }

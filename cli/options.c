@@ -22,6 +22,8 @@ enum option_code {
     OPTION_THREADS,
     OPTION_MEMORY_LIMIT,
     OPTION_DEVICE_MEMORY_LIMIT,
+    OPTION_CACHE,
+    OPTION_CACHE_SIZE,
     OPTION_FORMAT,
     OPTION_FALLBACK,
     OPTION_PROGRESS,
@@ -54,6 +56,8 @@ static const struct known_option {
     {{"threads", required_argument, NULL, OPTION_THREADS}, QUERY | RUN},
     {{"memory-limit", required_argument, NULL, OPTION_MEMORY_LIMIT}, QUERY | RUN},
     {{"device-memory-limit", required_argument, NULL, OPTION_DEVICE_MEMORY_LIMIT}, QUERY | RUN},
+    {{"cache", required_argument, NULL, OPTION_CACHE}, QUERY | RUN},
+    {{"cache-size", required_argument, NULL, OPTION_CACHE_SIZE}, QUERY | RUN},
     {{"format", required_argument, NULL, OPTION_FORMAT}, QUERY | RUN},
     {{"fallback", required_argument, NULL, OPTION_FALLBACK}, QUERY | RUN},
     {{"progress", required_argument, NULL, OPTION_PROGRESS}, QUERY | RUN},
@@ -164,6 +168,15 @@ static int read_device(struct options *options, const char *text) {
     return at < 0 ? 2 : 0;
 }
 
+static int read_cache(struct options *options, const char *text) {
+    static const char *const names[] = {"auto", "off", "host", "device", NULL};
+    int at = find_name("--cache", text, names);
+    if (at > (int)STACHIO_CACHE_HOST)
+        return report_usage("--cache: this build can't keep columns in a device's memory yet; use host");
+    options->db.cache = (enum stachio_cache)at;
+    return at < 0 ? 2 : 0;
+}
+
 static int read_progress(struct options *options, const char *text) {
     static const char *const names[] = {"auto", "always", "never", NULL};
     int at = find_name("--progress", text, names);
@@ -240,6 +253,8 @@ static int read_option(struct options *options, int code, char *argument) {
     case OPTION_MEMORY_LIMIT: return read_size("--memory-limit", argument, &options->db.memory_limit_bytes);
     case OPTION_DEVICE_MEMORY_LIMIT:
         return read_size("--device-memory-limit", argument, &options->db.device_memory_limit_bytes);
+    case OPTION_CACHE: return read_cache(options, argument);
+    case OPTION_CACHE_SIZE: return read_size("--cache-size", argument, &options->db.cache_bytes);
     case OPTION_FORMAT: return read_format(options, argument);
     case OPTION_FALLBACK: return read_fallback(options, argument);
     case OPTION_PROGRESS: return read_progress(options, argument);

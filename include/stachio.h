@@ -125,6 +125,14 @@ enum stachio_engine {
     STACHIO_ENGINE_DUCKDB   /* DuckDB only: to compare with */
 };
 
+/* Whether stored bytes of columns are kept in memory for later queries of the same database, beside what the
+ * operating system keeps of the files. Files that change are read anew. */
+enum stachio_cache {
+    STACHIO_CACHE_AUTO, /* HOST with a GPU, else OFF */
+    STACHIO_CACHE_OFF,
+    STACHIO_CACHE_HOST /* in the host's memory; with a GPU page-locked, so that it copies at full speed */
+};
+
 struct stachio_options {
     size_t
         size_bytes; /* sizeof(struct stachio_options) of the caller's header: set by stachio_options_init */
@@ -134,6 +142,9 @@ struct stachio_options {
     enum stachio_device device;
     enum stachio_engine engine;
     uint64_t device_memory_limit_bytes; /* of a GPU's memory; 0: nine tenths of what is free */
+    enum stachio_cache cache;
+    uint64_t cache_bytes; /* most that the cache holds: a part of memory_limit_bytes, given up when a query
+                             needs it; 0: half of that */
 };
 
 /* Fills in the defaults. */

@@ -33,17 +33,20 @@ static enum sx_status start_threads(struct sx_storage *storage, int n_threads, s
     return SX_OK;
 }
 
-enum sx_status sx_storage_create(struct sx_pool *pool, int n_reader_threads, struct sx_storage **out_storage,
+enum sx_status sx_storage_create(const struct sx_storage_options *options, struct sx_storage **out_storage,
                                  struct sx_error *error) {
     struct sx_storage *storage = calloc(1, sizeof *storage);
     if (!storage)
         return no_memory(error);
-    storage->pool = pool;
+    storage->pool = options->pool;
     pthread_mutex_init(&storage->lock, NULL);
     pthread_cond_init(&storage->work, NULL);
     enum sx_status status = sx_footer_cache_create(&storage->footers, error);
+    if (status == SX_OK && options->cache_bytes)
+        status = sx_chunk_cache_create(options->budget ? options->budget : options->pool,
+                                       options->cache_bytes, &storage->cache, error);
     if (status == SX_OK)
-        status = start_threads(storage, n_reader_threads, error);
+        status = start_threads(storage, options->n_reader_threads, error);
     if (status != SX_OK) {
         sx_storage_destroy(storage);
         return status;
@@ -62,6 +65,7 @@ void sx_storage_destroy(struct sx_storage *storage) {
     for (int i = 0; i < storage->n_threads; i++)
         pthread_join(storage->threads[i], NULL);
     free(storage->threads);
+    sx_chunk_cache_destroy(storage->cache);
     sx_footer_cache_destroy(storage->footers);
     pthread_cond_destroy(&storage->work);
     pthread_mutex_destroy(&storage->lock);

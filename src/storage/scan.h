@@ -8,8 +8,15 @@
 struct sx_storage;
 struct sx_scan;
 
-/* Footer cache and reader threads. `pool` must outlive it. */
-SX_MUST_CHECK enum sx_status sx_storage_create(struct sx_pool *pool, int n_reader_threads,
+struct sx_storage_options {
+    struct sx_pool *pool;   /* for what is read from files */
+    struct sx_pool *budget; /* whose limit `pool` counts in; NULL: its own */
+    int n_reader_threads;
+    size_t cache_bytes; /* most bytes of column chunks kept in `pool` for later scans; 0: none */
+};
+
+/* Footer cache, cache of column chunks, and reader threads. The pools must outlive it. */
+SX_MUST_CHECK enum sx_status sx_storage_create(const struct sx_storage_options *options,
                                                struct sx_storage **out_storage, struct sx_error *error);
 void sx_storage_destroy(struct sx_storage *storage);
 

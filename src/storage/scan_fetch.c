@@ -10,9 +10,11 @@ struct span {
     int64_t offset;
     int64_t length_bytes;
     int column;
-    int page; /* -1: not one page */
-    const uint8_t *bytes;
-    struct sx_buffer *buffer; /* borrowed from the extent */
+    int page;                 /* -1: not one page */
+    const uint8_t *bytes;     /* NULL: not read yet */
+    struct sx_buffer *buffer; /* borrowed from the extent; from the cache: one reference */
+    bool is_cached;
+    uint64_t cache_id; /* of the cache's entry; 0: none */
 };
 
 /* Spans near to each other are read as one. */
@@ -39,6 +41,9 @@ struct fetch {
 };
 
 static const int64_t most_extent_bytes = (int64_t)8 << 20, most_request_bytes = (int64_t)4 << 20;
+
+/* What is read as one stays in the cache as one. */
+static const int64_t most_cached_extent_bytes = (int64_t)1 << 20;
 
 /* What reading a gap costs is to be below what another request costs. */
 static const int64_t cold_gap_bytes = 64 << 10, warm_gap_bytes = 8 << 10;
@@ -100,18 +105,22 @@ static int compare_spans(const void *a, const void *b, void *context) {
     return (first > second) - (first < second);
 }
 
+/* The spans that are still to be read. */
 static void group_spans(struct fetch *fetch) {
+    int n = 0;
     for (int i = 0; i < fetch->n_spans; i++)
-        fetch->order[i] = i;
-    qsort_r(fetch->order, (size_t)fetch->n_spans, sizeof *fetch->order, compare_spans, fetch->spans);
+        if (!fetch->spans[i].bytes)
+            fetch->order[n++] = i;
+    qsort_r(fetch->order, (size_t)n, sizeof *fetch->order, compare_spans, fetch->spans);
     int64_t gap = fetch->scan->cold_batches > 0 ? cold_gap_bytes : warm_gap_bytes;
+    int64_t most_bytes = fetch->scan->storage->cache ? most_cached_extent_bytes : most_extent_bytes;
     struct extent *last = NULL;
-    for (int i = 0; i < fetch->n_spans; i++) {
+    for (int i = 0; i < n; i++) {
         const struct span *span = &fetch->spans[fetch->order[i]];
         int64_t end = span->offset + span->length_bytes;
         int64_t last_end = last ? last->offset + last->length_bytes : 0;
         bool overlaps = last && span->offset < last_end;
-        if (overlaps || (last && span->offset - last_end < gap && end - last->offset <= most_extent_bytes)) {
+        if (overlaps || (last && span->offset - last_end < gap && end - last->offset <= most_bytes)) {
             last->length_bytes = (end > last_end ? end : last_end) - last->offset;
             last->count++;
             continue;
@@ -120,6 +129,43 @@ static void group_spans(struct fetch *fetch) {
         *last = (struct extent){
             .offset = span->offset, .length_bytes = span->length_bytes, .first = i, .count = 1};
     }
+}
+
+/* ---- the cache ---- */
+
+static struct sx_chunk_place cache_place(const struct fetch *fetch, const struct span *span) {
+    return (struct sx_chunk_place){fetch->scan->files[fetch->unit->file].stamp, span->offset,
+                                   span->length_bytes};
+}
+
+static void find_cached(struct fetch *fetch) {
+    struct sx_chunk_cache *cache = fetch->scan->storage->cache;
+    for (int i = 0; cache && i < fetch->n_spans; i++) {
+        struct span *span = &fetch->spans[i];
+        const struct sx_chunk_place place = cache_place(fetch, span);
+        struct sx_cached_chunk found;
+        if (!sx_chunk_cache_find(cache, &place, &found))
+            continue;
+        span->bytes = found.bytes;
+        span->buffer = found.buffer;
+        span->cache_id = found.id;
+        span->is_cached = true;
+    }
+}
+
+static void keep_extent(struct fetch *fetch, const struct extent *extent) {
+    struct sx_chunk_cache *cache = fetch->scan->storage->cache;
+    struct sx_cached_part *parts =
+        cache ? SX_ARENA_ARRAY(&fetch->arena, extent->count, struct sx_cached_part) : NULL;
+    if (!parts)
+        return;
+    for (int i = 0; i < extent->count; i++) {
+        const struct span *span = &fetch->spans[fetch->order[extent->first + i]];
+        parts[i] = (struct sx_cached_part){cache_place(fetch, span), span->bytes, 0};
+    }
+    sx_chunk_cache_insert(cache, extent->buffer, parts, extent->count);
+    for (int i = 0; i < extent->count; i++)
+        fetch->spans[fetch->order[extent->first + i]].cache_id = parts[i].id;
 }
 
 /* ---- reading ---- */
@@ -151,6 +197,7 @@ static enum sx_status read_extent(struct fetch *fetch, struct extent *extent, st
         span->buffer = extent->buffer;
     }
     atomic_fetch_add_explicit(&fetch->scan->read_bytes, extent->length_bytes, memory_order_relaxed);
+    keep_extent(fetch, extent);
     return SX_OK;
 }
 
@@ -162,6 +209,8 @@ static enum sx_status name_column(const struct fetch *fetch, int column, struct 
 }
 
 static enum sx_status read_extents(struct fetch *fetch, struct sx_error *error) {
+    if (fetch->n_extents == 0)
+        return SX_OK;
     SX_TRY(scan_file_fd(fetch->scan, fetch->unit->file, &fetch->fd, error));
     for (int e = 0; e < fetch->n_extents; e++) {
         /* What comes next is on its way while this is read. */
@@ -241,7 +290,8 @@ static enum sx_status keep_spans(const struct fetch *fetch, struct scan_group *g
         return no_memory(error);
     for (int i = 0; i < fetch->n_spans; i++) {
         const struct span *span = &fetch->spans[i];
-        group->spans[i] = (struct sx_stored_span){span->bytes, (size_t)span->length_bytes, span->buffer};
+        group->spans[i] =
+            (struct sx_stored_span){span->bytes, (size_t)span->length_bytes, span->buffer, span->cache_id};
     }
     return SX_OK;
 }
@@ -303,6 +353,7 @@ static enum sx_status fetch_into(struct fetch *fetch, struct scan_group *group, 
     if (fetch->scan->n_columns == 0)
         return SX_OK;
     SX_TRY(list_spans(fetch, error));
+    find_cached(fetch);
     group_spans(fetch);
     SX_TRY(read_extents(fetch, error));
     return fill_columns(fetch, group, error);
@@ -317,6 +368,9 @@ enum sx_status scan_fetch(struct sx_scan *scan, const struct scan_unit *unit,
     enum sx_status status = fetch_into(&fetch, group, error);
     for (int e = 0; e < fetch.n_extents; e++)
         sx_buffer_release(fetch.extents[e].buffer);
+    for (int i = 0; i < fetch.n_spans; i++)
+        if (fetch.spans[i].is_cached)
+            sx_buffer_release(fetch.spans[i].buffer);
     sx_arena_release(&fetch.arena);
     *out_is_cold = fetch.is_cold;
     if (status != SX_OK) {

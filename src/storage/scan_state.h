@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include "storage/cache.h"
 #include "storage/file.h"
 #include "storage/page_index.h"
 #include "storage/page_walk.h"
@@ -12,6 +13,7 @@
 struct sx_storage {
     struct sx_pool *pool;
     struct sx_footer_cache *footers;
+    struct sx_chunk_cache *cache; /* NULL: none */
     pthread_t *threads;
     int n_threads;
     pthread_mutex_t lock; /* also of the scans' queues */

@@ -24,6 +24,14 @@ def check_query(tables, duck, number, threads):
     check_equal(tables, duck, sql, "--threads", threads, "--fallback", "forbid", order=order)
 
 
+# Ways of reading; all queries run in one process, so that a cache has what the earlier ones read.
+READING = (["--cache", "host"], ["--cache", "host", "--cache-size", "1MB"])
+
+
+def check_reading(data, options):
+    run_stachio(["tpch", "run", "-d", data, "--compare", "duckdb", "--repeat", "2", "--threads", "2", *options]).succeeded()
+
+
 def main(scale):
     checks = Checks()
     with scratch_directory() as directory:
@@ -35,6 +43,9 @@ def main(scale):
             for threads in (1, 2):
                 with checks.case(f"TPC-H query {number}, scale factor {scale}, {threads} thread(s)"):
                     check_query(tables, duck, number, threads)
+        for options in READING:
+            with checks.case(f"all queries twice with {' '.join(options)}"):
+                check_reading(data, options)
     checks.finish()
 
 

@@ -103,7 +103,8 @@ static void try_file(struct sx_pool *pool, const char *path, uint8_t seed) {
     struct sx_footer *footer;
     struct sx_file_stamp stamp;
     struct request request = {0};
-    assert(sx_storage_create(pool, 0, &storage, &error) == SX_OK);
+    const struct sx_storage_options options = {.pool = pool};
+    assert(sx_storage_create(&options, &storage, &error) == SX_OK);
     if (sx_footer_cache_get(storage->footers, path, &footer, &stamp, &error) == SX_OK) {
         choose_columns(footer, seed, &request);
         scan_all(storage, path, &request, 0);

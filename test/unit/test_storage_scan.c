@@ -5,9 +5,18 @@
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/stat.h>
 
 #include "storage/scan.h"
 #include "unit/storage_files.h"
+
+/* Every test runs with each. */
+static const struct sx_storage_options variants[] = {
+    {0},
+    {.cache_bytes = (size_t)256 << 20},
+    {.cache_bytes = (size_t)200 << 10},
+};
+static const struct sx_storage_options *variant = variants;
 
 struct fixture {
     struct sx_pool *pool;
@@ -18,7 +27,10 @@ static struct fixture fixture_create(size_t limit_bytes, int n_threads) {
     struct sx_error error = {0};
     struct fixture fixture;
     assert(sx_pool_create(limit_bytes, &fixture.pool, &error) == SX_OK);
-    assert(sx_storage_create(fixture.pool, n_threads, &fixture.storage, &error) == SX_OK);
+    struct sx_storage_options options = *variant;
+    options.pool = fixture.pool;
+    options.n_reader_threads = n_threads;
+    assert(sx_storage_create(&options, &fixture.storage, &error) == SX_OK);
     return fixture;
 }
 
@@ -616,9 +628,39 @@ static const char small_indexed_program[] =
     "pq.write_table(t, sys.argv[1], write_page_index=True, data_page_size=64, write_batch_size=32,\n"
     "  use_dictionary=['b'], write_page_checksum=True, data_page_version='2.0', store_schema=False)\n";
 
-int main(void) {
-    make_scratch();
-    struct table table = write_large();
+/* ---- the cache ---- */
+
+static int64_t scan_bytes(struct fixture *fixture, const struct table *table, struct taken *taken) {
+    struct sx_scan_progress progress;
+    struct sx_scan *scan = open_table(fixture, table, NULL, 0, NULL);
+    take_by(scan, 4, taken);
+    assert(taken->error.status == SX_OK);
+    sx_scan_progress(scan, &progress);
+    for (int64_t i = 0; i < progress.total_rows; i++)
+        assert(taken->rows[i] == 1);
+    sx_scan_close(scan);
+    return progress.read_bytes;
+}
+
+/* What was read once is not read again, until the file changes. */
+static void test_cached(struct table table) {
+    struct fixture fixture = fixture_create(0, 2);
+    struct taken taken = taken_create();
+    const int64_t whole = scan_bytes(&fixture, &table, &taken);
+    assert(whole > 0 && scan_bytes(&fixture, &table, &taken) == 0);
+    table.n_columns = 1;
+    assert(scan_bytes(&fixture, &table, &taken) == 0);
+    table.n_columns = 6;
+    const struct timespec now[2] = {{.tv_sec = 1000000000}, {.tv_sec = 1000000000}};
+    assert(utimensat(AT_FDCWD, table.files[0], now, 0) == 0);
+    const int64_t again = scan_bytes(&fixture, &table, &taken);
+    assert(again > 0 && again < whole && scan_bytes(&fixture, &table, &taken) == 0);
+    fixture_destroy(&fixture);
+    free(taken.rows);
+}
+
+static bool test_variant(const struct table *shared) {
+    struct table table = *shared;
     test_whole(&table, 0, 1);
     test_whole(&table, 2, 3);
     test_batches(table);
@@ -635,6 +677,19 @@ int main(void) {
     const char *indexed = write_by_python("small-indexed", small_indexed_program);
     if (indexed)
         test_damaged("indexed", indexed);
+    return has_python;
+}
+
+int main(void) {
+    make_scratch();
+    bool has_python = false;
+    struct table table = write_large();
+    for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
+        variant = &variants[i];
+        has_python = test_variant(&table);
+    }
+    variant = &variants[1];
+    test_cached(table);
     free_table(&table);
     run_sql(NULL, NULL);
     remove_scratch();

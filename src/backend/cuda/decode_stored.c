@@ -17,7 +17,7 @@ static enum sx_status find_span(struct decode_call *call, const struct sx_decode
     const struct sx_stored_chunk *chunk = &decoder->chunk;
     const struct sx_page *page = &chunk->pages[index];
     *out_copy = index;
-    *out_span = (struct sx_stored_span){page->bytes, page->stored_bytes, NULL};
+    *out_span = (struct sx_stored_span){.bytes = page->bytes, .length_bytes = page->stored_bytes};
     for (int s = 0; s < chunk->n_spans; s++)
         if (holds(&chunk->spans[s], page)) {
             *out_copy = s;

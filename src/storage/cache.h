@@ -1,0 +1,56 @@
+/* Stored bytes of files that were read before, by place: whole column chunks, dictionaries and pages as scans
+ * ask for them. The least recently used go first. Thread-safe. */
+#ifndef SX_STORAGE_CACHE_H
+#define SX_STORAGE_CACHE_H
+
+#include "storage/file.h"
+#include "tensor/tensor.h"
+
+struct sx_chunk_cache;
+
+/* Bytes [offset, offset + length_bytes) of a file with those contents. */
+struct sx_chunk_place {
+    struct sx_file_stamp file;
+    int64_t offset;
+    int64_t length_bytes;
+};
+
+struct sx_cached_chunk {
+    struct sx_buffer *buffer; /* keeps `bytes`; one reference, the caller's */
+    const uint8_t *bytes;
+    uint64_t
+        id; /* of the entry: no two have the same, ever, so it may be a key for what was made of the bytes */
+};
+
+/* Keeps at most `limit_bytes` (of buffers, whatever part of them is wanted). What it holds counts in
+ * `budget`, by the buffers' pool, and is given up before that refuses memory. */
+SX_MUST_CHECK enum sx_status sx_chunk_cache_create(struct sx_pool *budget, size_t limit_bytes,
+                                                   struct sx_chunk_cache **out_cache, struct sx_error *error);
+void sx_chunk_cache_destroy(struct sx_chunk_cache *cache); /* NULL allowed */
+
+/* False: it is not there. */
+bool sx_chunk_cache_find(struct sx_chunk_cache *cache, const struct sx_chunk_place *place,
+                         struct sx_cached_chunk *out_chunk);
+
+/* A part of a buffer. */
+struct sx_cached_part {
+    struct sx_chunk_place place;
+    const uint8_t *bytes;
+    uint64_t id; /* out; 0: not kept */
+};
+/* Keeps `buffer`, retained, with the parts of it that will be asked for; they go together. Parts that are
+ * there already are passed over, and nothing is kept where all are, or where it is too large. Contents must
+ * not change any more. */
+void sx_chunk_cache_insert(struct sx_chunk_cache *cache, struct sx_buffer *buffer,
+                           struct sx_cached_part *parts, int n_parts);
+
+struct sx_chunk_cache_usage {
+    size_t held_bytes;
+    size_t limit_bytes;
+    int64_t n_chunks;
+    int64_t n_hits, n_misses;
+    int64_t hit_bytes;
+};
+struct sx_chunk_cache_usage sx_chunk_cache_usage(struct sx_chunk_cache *cache);
+
+#endif
