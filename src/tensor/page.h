@@ -81,7 +81,7 @@ struct sx_stored_span {
     const uint8_t *bytes;
     size_t length_bytes;
     struct sx_buffer *owner; /* the buffer that they are in; borrowed */
-    uint64_t cache_id;       /* 0, or the same as of other spans if and only if they are the same bytes */
+    uint64_t cache_id;       /* spans with one id have the same bytes, now and later; 0: not known */
 };
 
 /* A column chunk. */

@@ -306,7 +306,7 @@ static enum sx_status make_pages(struct conformance *c, struct chunk *chunk,
         memcpy(chunk->owner->data, chunk->bytes.data, chunk->bytes.length);
     for (int i = 0; i < chunk->n_pages; i++)
         chunk->pages[i].bytes = (const uint8_t *)chunk->owner->data + chunk->offsets[i];
-    chunk->span = (struct sx_stored_span){chunk->owner->data, chunk->bytes.length, chunk->owner};
+    chunk->span = (struct sx_stored_span){chunk->owner->data, chunk->bytes.length, chunk->owner, 0};
     return SX_OK;
 }
 
