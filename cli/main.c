@@ -34,6 +34,7 @@ static const char help[] =
     "      --progress P          auto, always or never\n"
     "      --explain             print the plans instead of running them\n"
     "      --analyze             run, then print a profile instead of the answer\n"
+    "      --trace FILE          write what threads and the device did, and when, for Perfetto\n"
     "      --overlap O           combined or full\n"
     "      --version             print the version\n"
     "\n"
@@ -77,6 +78,32 @@ static int64_t rows_shown(const struct options *options) {
     return !options->output && isatty(STDOUT_FILENO) ? 40 : 0;
 }
 
+/* An output that takes the pieces of a trace. */
+struct trace_output {
+    struct output output;
+    struct stachio_error *error;
+};
+
+static int write_piece(void *context, const char *bytes, size_t size_bytes) {
+    struct trace_output *to = context;
+    text_append(&to->output.text, bytes, size_bytes);
+    return (int)output_write(&to->output, to->error);
+}
+
+/* Whatever became of the statements. */
+static enum stachio_status write_trace(struct stachio_trace *trace, const char *path,
+                                       struct stachio_error *error) {
+    struct trace_output to = {.error = error};
+    struct stachio_error outer;
+    enum stachio_status status = output_open(&to.output, path, error);
+    if (!status)
+        status = stachio_trace_write(trace, write_piece, &to, &outer); /* the reason stands in `error` */
+    if (!status)
+        status = output_commit(&to.output, error);
+    output_close(&to.output);
+    return status;
+}
+
 static int run_session(const struct options *options) {
     struct session session = {
         .format = options->output && !options->has_format ? FORMAT_CSV : options->format,
@@ -88,6 +115,8 @@ static int run_session(const struct options *options) {
     struct stachio_error error = {0};
     int exit_status = 0;
     enum stachio_status status = options_open(options, &session.db, &error);
+    if (!status && options->trace)
+        status = stachio_trace_create(&session.trace, &error);
     interrupt_install(); /* from here on there is something to clear away */
     if (!status)
         status = output_open(&session.output, options->output, &error);
@@ -96,8 +125,15 @@ static int run_session(const struct options *options) {
     else if (!status)
         exit_status = shell_run(&session);
     output_close(&session.output);
+    if (status)
+        exit_status = report_error(&error);
+    if (session.trace && write_trace(session.trace, options->trace, &error)) {
+        const int failed = report_error(&error);
+        exit_status = exit_status ? exit_status : failed;
+    }
+    stachio_trace_destroy(session.trace);
     stachio_close(session.db);
-    return status ? report_error(&error) : exit_status;
+    return exit_status;
 }
 
 static int run_query(int argc, char **argv) {

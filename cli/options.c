@@ -260,7 +260,7 @@ static int read_option(struct options *options, int code, char *argument) {
     case OPTION_PROGRESS: return read_progress(options, argument);
     case OPTION_EXPLAIN: options->explain = true; return 0;
     case OPTION_ANALYZE: options->analyze = true; return 0;
-    case OPTION_TRACE: return report_usage("--trace: this build can't write traces yet; see --analyze");
+    case OPTION_TRACE: options->trace = argument; return 0;
     case OPTION_OVERLAP: return read_overlap(argument);
     case OPTION_MAX_ROWS: return read_max_rows(options, argument);
     case OPTION_SF: return read_scale(options, argument);

@@ -27,7 +27,8 @@ struct options {
     enum format format;
     bool has_format;
     const char *output;
-    int64_t max_rows; /* of a table; -1: all, but few on a terminal */
+    const char *trace; /* a file; NULL: none */
+    int64_t max_rows;  /* of a table; -1: all, but few on a terminal */
     enum progress_mode progress;
     bool explain;
     bool analyze;

@@ -110,6 +110,7 @@ enum stachio_status session_run(struct session *session, const char *sql, struct
     if (status)
         return status;
     stachio_query_set_origin(query, place.line, place.column);
+    stachio_query_set_trace(query, session->trace);
     interrupt_set_query(query);
     status = interrupt_seen() ? set_error(error, STACHIO_CANCELLED, "cancelled")
                               : act(session, action, sql, query, error);

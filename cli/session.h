@@ -12,6 +12,7 @@ struct place {
 struct session {
     struct stachio_db *db;
     struct output output;
+    struct stachio_trace *trace; /* of all statements; NULL: none */
     enum format format;
     int64_t max_rows;
     enum progress_mode progress;

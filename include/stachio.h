@@ -253,6 +253,22 @@ struct stachio_report {
 /* After execute. What *out_report points to belongs to the query. */
 void stachio_query_report(struct stachio_query *query, struct stachio_report *out_report);
 
+/* ---- traces ---- */
+
+/* What threads do, and when, while queries run that have the trace: pipelines, operators, primitives, reads,
+ * waits, and synchronisations with a device. */
+struct stachio_trace;
+enum stachio_status stachio_trace_create(struct stachio_trace **out_trace, struct stachio_error *error);
+/* Before explain and execute; the query keeps the trace. Queries of one trace are of one database. */
+void stachio_query_set_trace(struct stachio_query *query, struct stachio_trace *trace);
+/* Gives all that was recorded as JSON (Chrome's trace event format, which Perfetto opens) to `write` in
+ * pieces, while no query runs. STACHIO_OUTPUT: `write` returned something else than 0. */
+enum stachio_status stachio_trace_write(struct stachio_trace *trace,
+                                        int (*write)(void *context, const char *bytes, size_t size_bytes),
+                                        void *context, struct stachio_error *error);
+/* NULL allowed. */
+void stachio_trace_destroy(struct stachio_trace *trace);
+
 #ifdef __cplusplus
 }
 #endif

@@ -71,6 +71,7 @@ static enum sx_status plan_run(struct stachio_query *query, struct sx_error *err
         .team = db->team,
         .cancel = &query->cancel,
         .queue_bytes = queue_bytes(db),
+        .trace = query->trace,
     };
     struct sx_run *run;
     SX_TRY(sx_run_create(&options, &query->plan, &run, error));
@@ -78,10 +79,16 @@ static enum sx_status plan_run(struct stachio_query *query, struct sx_error *err
     return SX_OK;
 }
 
+/* The caller's thread is worker 0. */
+static struct sx_lane *lane_of(struct stachio_query *query) {
+    return query->trace ? sx_trace_lane(query->trace, "worker", 0) : NULL;
+}
+
 enum sx_status sx_query_plan(struct stachio_query *query, struct sx_error *error) {
     sx_frontend_set_origin(query->db->frontend, query->line, query->column);
     if (query->planned)
         return SX_OK;
+    const int64_t began_ns = sx_span_begin(lane_of(query));
     double started = sx_system_seconds();
     query->engine = query->wanted == STACHIO_ENGINE_DUCKDB ? STACHIO_ENGINE_DUCKDB : STACHIO_ENGINE_STACHIO;
     enum sx_status status = SX_OK;
@@ -90,6 +97,7 @@ enum sx_status sx_query_plan(struct stachio_query *query, struct sx_error *error
     if (status == SX_UNSUPPORTED)
         status = fall_back(query, error);
     query->planned = status == SX_OK;
+    sx_span_end(lane_of(query), SX_SPAN_QUERY, "planning", began_ns, 0, 0);
     query->plan_seconds = sx_system_seconds() - started;
     return status;
 }
@@ -146,6 +154,7 @@ enum sx_status sx_query_execute(struct stachio_query *query, struct sx_error *er
     if (atomic_load(&query->cancel))
         return SX_CANCELLED;
     double started = sx_system_seconds();
+    const int64_t began_ns = sx_span_begin(lane_of(query));
     enum sx_status status = SX_OK;
     if (query->engine == STACHIO_ENGINE_STACHIO)
         status = sx_run_execute(query->run, error);
@@ -153,6 +162,7 @@ enum sx_status sx_query_execute(struct stachio_query *query, struct sx_error *er
         status = fall_back(query, error);
     if (status == SX_OK && query->engine == STACHIO_ENGINE_DUCKDB)
         status = sx_duckdb_fetch(query, query->sql, &query->duckdb, error);
+    sx_span_end(lane_of(query), SX_SPAN_QUERY, "running", began_ns, 0, 0);
     query->execute_seconds = sx_system_seconds() - started;
     return status;
 }

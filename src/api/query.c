@@ -18,6 +18,7 @@ void sx_query_release(struct stachio_query *query) {
     if (query->has_plan)
         sx_query_plan_release(&query->plan);
     sx_duckdb_answer_release(&query->duckdb);
+    sx_trace_release(query->trace);
     sx_arena_release(&query->arena);
     free(query->operators);
     free(query->sql);

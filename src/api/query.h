@@ -31,6 +31,7 @@ struct stachio_query {
     bool has_plan;
     struct sx_query_plan plan;
     struct sx_run *run;
+    struct sx_trace *trace; /* NULL: none */
     struct sx_duckdb_answer duckdb;
     struct sx_arena arena; /* texts for the caller */
     char *reason;          /* why not stachio; in the arena */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "exec/build.h"
+#include "observe/traced.h"
 
 /* ---- creation ---- */
 
@@ -34,6 +35,10 @@ static enum sx_status create_parts(struct sx_run *run, const struct sx_query_pla
     run->materialized = SX_ARENA_ARRAY(&run->arena, plan->n_materialized, struct sx_collector *);
     if (!run->scans || !run->materialized)
         return sx_no_memory(error, "a query");
+    if (run->options.trace) {
+        SX_TRY(sx_traced_create(run->options.trace, run->options.backend, &run->traced, error));
+        run->options.backend = run->traced;
+    }
     SX_TRY(create_workers(run, error));
     SX_TRY(sx_collector_create(run, plan->root, "RESULT", &run->result, error));
     return sx_pipelines_build(run, plan->root, &run->result->sink, error);
@@ -64,6 +69,7 @@ void sx_run_destroy(struct sx_run *run) {
     for (int w = 0; run->workers && w < run->n_workers; w++)
         if (run->workers[w].stream)
             run->options.backend->ops.stream_destroy(run->workers[w].stream);
+    sx_traced_destroy(run->traced);
     free(run->workers);
     free(run->pipelines);
     pthread_mutex_destroy(&run->error_lock);

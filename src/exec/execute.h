@@ -3,6 +3,7 @@
 #define SX_EXEC_EXECUTE_H
 
 #include "base/team.h"
+#include "observe/trace.h"
 #include "plan/plan.h"
 #include "storage/scan.h"
 #include "tensor/backend.h"
@@ -14,6 +15,7 @@ struct sx_exec_options {
     struct sx_team *team;      /* its members are the workers */
     const atomic_bool *cancel; /* may be NULL */
     size_t queue_bytes;        /* most bytes a scan reads ahead */
+    struct sx_trace *trace;    /* may be NULL; outlives the run */
 };
 
 /* What one operator did, for --analyze. */

@@ -3,16 +3,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 /* Of a batch's sequence number; the pipeline's number is above them. */
 enum { SEQUENCE_BITS = 48 };
-
-static int64_t now_nanoseconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 enum sx_status sx_no_memory(struct sx_error *error, const char *what) {
     return sx_error_set(error, SX_OUT_OF_MEMORY, "out of memory: no memory for %s", what);
@@ -30,7 +23,8 @@ void *sx_operator_create(struct sx_run *run, size_t size_bytes,
     va_start(arguments, name_format);
     vsnprintf(name, sizeof name, name_format, arguments);
     va_end(arguments);
-    op->name = sx_arena_copy_text(&run->arena, name, strlen(name));
+    op->name = run->options.trace ? sx_trace_text(run->options.trace, "%s", name)
+                                  : sx_arena_copy_text(&run->arena, name, strlen(name));
     if (!op->counts || !op->name)
         return NULL;
     op->destroy = destroy;
@@ -42,7 +36,7 @@ void *sx_operator_create(struct sx_run *run, size_t size_bytes,
 /* From now on the worker's time goes to `op`. Returns whose it was. */
 static struct sx_operator *account(struct sx_worker *worker, struct sx_operator *op) {
     struct sx_operator *before = worker->current;
-    int64_t now = now_nanoseconds();
+    int64_t now = sx_clock_ns();
     if (before)
         before->counts[worker->index].nanoseconds += now - worker->since;
     worker->since = now;
@@ -53,6 +47,21 @@ static struct sx_operator *account(struct sx_worker *worker, struct sx_operator 
 static void count_rows(struct sx_worker *worker, struct sx_operator *op, const struct sx_batch *batch) {
     op->counts[worker->index].rows += batch->rows_bound;
     op->counts[worker->index].batches++;
+}
+
+/* One call of an operator, for the trace. */
+struct span {
+    const struct sx_operator *op;
+    int64_t began_ns, rows_in, rows_before;
+};
+
+static struct span span_begin(const struct sx_worker *worker, const struct sx_operator *op, int64_t rows_in) {
+    return (struct span){op, sx_span_begin(worker->stream->lane), rows_in, op->counts[worker->index].rows};
+}
+
+static void span_end(struct sx_worker *worker, const struct span *span) {
+    sx_span_end(worker->stream->lane, SX_SPAN_OPERATOR, span->op->name, span->began_ns, span->rows_in,
+                span->op->counts[worker->index].rows - span->rows_before);
 }
 
 /* An allocation that the budget refused is reported with the operator that asked for it, and with the sink of
@@ -77,11 +86,13 @@ enum sx_status sx_emit(struct sx_worker *worker, int at, struct sx_batch *batch)
         bool last = at == pipeline->n_transforms;
         struct sx_operator *op = last ? &pipeline->sink->base : &pipeline->transforms[at]->base;
         struct sx_operator *caller = account(worker, op);
+        const struct span span = span_begin(worker, op, batch->rows_bound);
         if (last)
             status = pipeline->sink->consume(pipeline->sink, worker, batch);
         else
             status = pipeline->transforms[at]->push(pipeline->transforms[at], worker, at, batch);
         status = name_operator(worker, op, status);
+        span_end(worker, &span);
         account(worker, caller);
     }
     sx_batch_release(batch);
@@ -119,8 +130,17 @@ bool sx_worker_satisfied(const struct sx_worker *worker) {
 }
 
 /* What the worker has made may be read by others from here on. */
-static enum sx_status synchronise(struct sx_worker *worker) {
-    return sx_ops(worker)->synchronise(worker->stream);
+static enum sx_status synchronise(struct sx_worker *worker, const char *why) {
+    return sx_ops(worker)->synchronise(worker->stream, why);
+}
+
+static enum sx_status next_batch(struct sx_worker *worker, struct sx_source *source,
+                                 struct sx_batch *out_batch, bool *out_done) {
+    const int64_t began_ns = sx_span_begin(worker->stream->lane);
+    const enum sx_status status = source->next(source, worker, out_batch, out_done);
+    sx_span_end(worker->stream->lane, SX_SPAN_OPERATOR, source->base.name, began_ns, 0,
+                out_batch->rows_bound);
+    return name_operator(worker, &source->base, status);
 }
 
 static enum sx_status drain_source(struct sx_worker *worker, const struct sx_pipeline *pipeline) {
@@ -130,7 +150,7 @@ static enum sx_status drain_source(struct sx_worker *worker, const struct sx_pip
         SX_TRY(sx_check_cancel(worker));
         struct sx_batch batch = {0};
         bool done = false;
-        SX_TRY(name_operator(worker, &source->base, source->next(source, worker, &batch, &done)));
+        SX_TRY(next_batch(worker, source, &batch, &done));
         if (done)
             break;
         worker->sequence += (int64_t)pipeline->index << SEQUENCE_BITS;
@@ -143,13 +163,28 @@ static void work_pipeline(int member, void *context) {
     struct sx_run *run = context;
     struct sx_worker *worker = &run->workers[member];
     worker->pipeline = run->round_pipeline;
+    struct sx_lane *lane = worker->stream->lane;
+    sx_lane_claim(lane);
+    const int64_t began_ns = sx_span_begin(lane);
     account(worker, &run->round_pipeline->source->base);
     enum sx_status status = drain_source(worker, run->round_pipeline);
     if (status == SX_OK)
-        status = name_operator(worker, &run->round_pipeline->sink->base, synchronise(worker));
+        status = name_operator(worker, &run->round_pipeline->sink->base,
+                               synchronise(worker, "the end of a pipeline"));
     account(worker, NULL);
+    sx_span_end(lane, SX_SPAN_PIPELINE, run->round_pipeline->sink->base.name, began_ns,
+                run->round_pipeline->index, 0);
     if (status != SX_OK)
         fail(worker, status);
+}
+
+static enum sx_status run_part(struct sx_worker *worker, struct sx_sink *sink, int part) {
+    const int64_t began_ns = sx_span_begin(worker->stream->lane);
+    enum sx_status status = sink->part(sink, worker, part);
+    if (status == SX_OK)
+        status = synchronise(worker, "a sink's part is whole");
+    sx_span_end(worker->stream->lane, SX_SPAN_PART, sink->base.name, began_ns, part, 0);
+    return name_operator(worker, &sink->base, status);
 }
 
 static void work_parts(int member, void *context) {
@@ -163,37 +198,49 @@ static void work_parts(int member, void *context) {
             break;
         enum sx_status status = sx_check_cancel(worker);
         if (status == SX_OK)
-            status = name_operator(worker, &sink->base, sink->part(sink, worker, part));
-        if (status == SX_OK)
-            status = name_operator(worker, &sink->base, synchronise(worker));
+            status = run_part(worker, sink, part);
         if (status != SX_OK)
             fail(worker, status);
     }
     account(worker, NULL);
 }
 
-static enum sx_status end_sink(struct sx_run *run, struct sx_sink *sink) {
-    struct sx_worker *worker = &run->workers[0];
+static enum sx_status finish_sink(struct sx_worker *worker, struct sx_sink *sink, int *out_parts) {
+    const int64_t began_ns = sx_span_begin(worker->stream->lane);
     enum sx_status status = SX_OK;
-    int parts = 0;
     account(worker, &sink->base);
     if (sink->finish)
-        status = name_operator(worker, &sink->base, sink->finish(sink, worker, &parts));
+        status = sink->finish(sink, worker, out_parts);
     if (status == SX_OK)
-        status = name_operator(worker, &sink->base, synchronise(worker));
+        status = synchronise(worker, "a sink is whole");
     account(worker, NULL);
+    sx_span_end(worker->stream->lane, SX_SPAN_FINISH, sink->base.name, began_ns, 0, 0);
+    return name_operator(worker, &sink->base, status);
+}
+
+static enum sx_status seal_sink(struct sx_worker *worker, struct sx_sink *sink) {
+    const int64_t began_ns = sx_span_begin(worker->stream->lane);
+    account(worker, &sink->base);
+    enum sx_status status = sink->seal(sink, worker);
+    if (status == SX_OK)
+        status = synchronise(worker, "a sink is sealed");
+    account(worker, NULL);
+    sx_span_end(worker->stream->lane, SX_SPAN_SEAL, sink->base.name, began_ns, 0, 0);
+    return name_operator(worker, &sink->base, status);
+}
+
+static enum sx_status end_sink(struct sx_run *run, struct sx_sink *sink) {
+    struct sx_worker *worker = &run->workers[0];
+    int parts = 0;
+    enum sx_status status = finish_sink(worker, sink, &parts);
     if (status == SX_OK && sink->part && parts > 0) {
         run->round_sink = sink;
         run->round_parts = parts;
         atomic_store(&run->round_next, 0);
         sx_team_run(run->options.team, work_parts, run);
     }
-    account(worker, &sink->base);
     if (status == SX_OK && !stopped(run) && sink->seal)
-        status = name_operator(worker, &sink->base, sink->seal(sink, worker));
-    if (status == SX_OK && !stopped(run) && sink->seal)
-        status = name_operator(worker, &sink->base, synchronise(worker));
-    account(worker, NULL);
+        status = seal_sink(worker, sink);
     if (status != SX_OK)
         fail(worker, status);
     return status;

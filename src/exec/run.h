@@ -18,7 +18,7 @@ struct sx_operator_count {
 
 /* What every operator has. */
 struct sx_operator {
-    const char *name;                 /* in the run's arena */
+    const char *name;                 /* lives as long as the run, and the trace */
     struct sx_operator_count *counts; /* one a worker */
     void (*destroy)(struct sx_run *run, struct sx_operator *op);
     struct sx_operator *next_created;
@@ -81,6 +81,7 @@ struct sx_collector;
 
 struct sx_run {
     struct sx_exec_options options;
+    const struct sx_backend *traced; /* options.backend where there is a trace, else NULL */
     struct sx_arena arena;
     int n_workers;
     struct sx_worker *workers;

@@ -1,13 +1,7 @@
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "exec/scan.h"
-
-static int64_t thread_nanoseconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 struct column_set {
     bool *used;
@@ -105,7 +99,7 @@ void scan_steps_order(struct sx_scan_source *scan, struct scan_worker *state) {
 
 enum sx_status scan_step_select(struct scan_step *step, struct sx_worker *worker,
                                 const struct scan_chunk *chunk, struct sx_tensor *out_selection) {
-    int64_t begin = thread_nanoseconds();
+    int64_t begin = sx_clock_ns();
     struct sx_tensor selection = {0};
     if (step->join)
         SX_TRY(sx_ops(worker)->join_filter(worker->stream, step->join->table,
@@ -114,7 +108,7 @@ enum sx_status scan_step_select(struct scan_step *step, struct sx_worker *worker
         SX_TRY(sx_evaluator_select(&step->conjunct, worker, &chunk->columns, &selection));
     atomic_fetch_add_explicit(&step->rows_in, chunk->rows, memory_order_relaxed);
     atomic_fetch_add_explicit(&step->rows_out, selection.length, memory_order_relaxed);
-    atomic_fetch_add_explicit(&step->nanoseconds, thread_nanoseconds() - begin, memory_order_relaxed);
+    atomic_fetch_add_explicit(&step->nanoseconds, sx_clock_ns() - begin, memory_order_relaxed);
     *out_selection = selection;
     return SX_OK;
 }

@@ -19,6 +19,7 @@
 #include "tensor/tensor.h"
 
 struct sx_backend;
+struct sx_lane;
 
 struct sx_stream {
     const struct sx_backend *backend;
@@ -26,6 +27,7 @@ struct sx_stream {
     struct sx_error error;
     const atomic_bool *cancel; /* may be NULL */
     void *state;               /* the backend's own: scratch memory, device stream */
+    struct sx_lane *lane;      /* where its waits and copies are recorded (observe/trace.h); NULL: nowhere */
 };
 
 struct sx_eval;
@@ -144,8 +146,9 @@ struct sx_backend_ops {
 
     /* Waits until the work issued to the stream is done: other streams may then read what it made. Gives the
      * errors that were found since the last wait. The executor calls it where work passes from one worker to
-     * others: at the end of a worker's pipeline, and of each part of a sink's end. */
-    SX_MUST_CHECK enum sx_status (*synchronise)(struct sx_stream *stream);
+     * others: at the end of a worker's pipeline, and of each part of a sink's end. `why`: a literal, for the
+     * trace. */
+    SX_MUST_CHECK enum sx_status (*synchronise)(struct sx_stream *stream, const char *why);
     /* Reads the row count of a batch to the host: the one explicit synchronisation. */
     SX_MUST_CHECK enum sx_status (*batch_rows)(struct sx_stream *stream, struct sx_batch *batch);
     /* A copy in host memory with FLAT columns. On a host backend columns that are FLAT already are shared. */

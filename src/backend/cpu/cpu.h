@@ -11,7 +11,7 @@ SX_MUST_CHECK enum sx_status sx_cpu_stream_create(const struct sx_backend *backe
                                                   const atomic_bool *cancel, struct sx_stream **out_stream,
                                                   struct sx_error *error);
 void sx_cpu_stream_destroy(struct sx_stream *stream);
-SX_MUST_CHECK enum sx_status sx_cpu_synchronise(struct sx_stream *stream);
+SX_MUST_CHECK enum sx_status sx_cpu_synchronise(struct sx_stream *stream, const char *why);
 SX_MUST_CHECK enum sx_status sx_cpu_batch_rows(struct sx_stream *stream, struct sx_batch *batch);
 SX_MUST_CHECK enum sx_status sx_cpu_batch_to_host(struct sx_stream *stream, const struct sx_batch *batch,
                                                   struct sx_batch *out_batch);

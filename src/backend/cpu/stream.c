@@ -1,6 +1,7 @@
 #include <stdlib.h>
 
 #include "backend/cpu/cpu.h"
+#include "observe/trace.h"
 
 enum sx_status sx_cpu_stream_create(const struct sx_backend *backend, struct sx_pool *pool,
                                     const atomic_bool *cancel, struct sx_stream **out_stream,
@@ -19,8 +20,8 @@ void sx_cpu_stream_destroy(struct sx_stream *stream) {
     free(stream);
 }
 
-enum sx_status sx_cpu_synchronise(struct sx_stream *stream) {
-    (void)stream;
+enum sx_status sx_cpu_synchronise(struct sx_stream *stream, const char *why) {
+    sx_span_end(stream->lane, SX_SPAN_SYNC, why, sx_span_begin(stream->lane), 0, 0);
     return SX_OK;
 }
 

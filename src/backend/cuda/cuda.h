@@ -124,7 +124,7 @@ enum sx_status sx_cuda_stream_create(const struct sx_backend *backend, struct sx
                                      const atomic_bool *cancel, struct sx_stream **out_stream,
                                      struct sx_error *error);
 void sx_cuda_stream_destroy(struct sx_stream *base);
-enum sx_status sx_cuda_synchronise(struct sx_stream *base);
+enum sx_status sx_cuda_synchronise(struct sx_stream *base, const char *why);
 enum sx_status sx_cuda_batch_rows(struct sx_stream *base, struct sx_batch *batch);
 enum sx_status sx_cuda_batch_to_host(struct sx_stream *base, const struct sx_batch *batch,
                                      struct sx_batch *out_batch);

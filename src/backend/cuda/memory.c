@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "backend/cuda/cuda.h"
+#include "observe/trace.h"
 
 enum { SMALL_BYTES = 256, PAGED_BYTES = 16 << 20, PAGE_BYTES = 2 << 20 };
 
@@ -127,7 +128,10 @@ static void *take(void *context, size_t size_bytes) {
     pthread_mutex_unlock(&allocator->lock);
     if (memory)
         return memory;
+    struct sx_lane *lane = allocator->stream->base.lane;
+    const int64_t began_ns = sx_span_begin(lane);
     drop_all_kept(allocator->device);
+    sx_span_end(lane, SX_SPAN_SYNC, "kept memory is given back", began_ns, 0, 0);
     pthread_mutex_lock(&allocator->lock);
     memory = take_fresh(allocator, bytes);
     allocator->n_in_use += memory != NULL;

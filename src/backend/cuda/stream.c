@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "backend/cuda/cuda.h"
+#include "observe/trace.h"
 
 enum { STAGING_BYTES = 4 << 20 };
 
@@ -133,11 +134,13 @@ static enum sx_status fault(struct cuda_stream *stream) {
 
 enum sx_status cuda_sync(struct cuda_stream *stream, const char *why) {
     const uint64_t epoch = atomic_load(&stream->device->epoch);
+    const int64_t began_ns = sx_span_begin(stream->base.lane);
     SX_TRY(cuda_check(stream,
                       cudaMemcpyAsync(stream->host_control, stream->control, sizeof *stream->control,
                                       cudaMemcpyDeviceToHost, stream->handle),
                       "reading counters"));
     SX_TRY(cuda_check(stream, cudaStreamSynchronize(stream->handle), why));
+    sx_span_end(stream->base.lane, SX_SPAN_SYNC, why, began_ns, 0, 0);
     stream->n_syncs++;
     stream->staging_used = 0;
     atomic_store(&stream->clock->quiet_epoch, epoch);
@@ -145,10 +148,10 @@ enum sx_status cuda_sync(struct cuda_stream *stream, const char *why) {
     return fault(stream);
 }
 
-enum sx_status sx_cuda_synchronise(struct sx_stream *base) {
+enum sx_status sx_cuda_synchronise(struct sx_stream *base, const char *why) {
     struct cuda_stream *stream;
     SX_TRY(cuda_enter(base, &stream));
-    return cuda_sync(stream, "work passes on");
+    return cuda_sync(stream, why);
 }
 
 enum sx_status cuda_counter_reset(struct cuda_stream *stream, int i, int64_t **out_device) {
@@ -164,6 +167,7 @@ int64_t cuda_counter(const struct cuda_stream *stream, int i) {
 /* ---- copies ---- */
 
 enum sx_status cuda_upload(struct cuda_stream *stream, void *device, const void *from, size_t bytes) {
+    const int64_t began_ns = sx_span_begin(stream->base.lane);
     for (size_t done = 0; done < bytes;) {
         if (stream->staging_used == STAGING_BYTES)
             SX_TRY(cuda_sync(stream, "staging memory is full"));
@@ -178,11 +182,13 @@ enum sx_status cuda_upload(struct cuda_stream *stream, void *device, const void 
         stream->staging_used += n;
         done += n;
     }
+    sx_span_end(stream->base.lane, SX_SPAN_COPY, "upload", began_ns, (int64_t)bytes, 0);
     return SX_OK;
 }
 
 enum sx_status cuda_download(struct cuda_stream *stream, void *to, const void *device, size_t bytes,
                              const char *why) {
+    const int64_t began_ns = sx_span_begin(stream->base.lane);
     /* uploads that still read the staging memory come first in the stream's order */
     for (size_t done = 0; done < bytes;) {
         const size_t n = bytes - done < STAGING_BYTES ? bytes - done : STAGING_BYTES;
@@ -194,6 +200,7 @@ enum sx_status cuda_download(struct cuda_stream *stream, void *to, const void *d
         memcpy((char *)to + done, stream->staging, n);
         done += n;
     }
+    sx_span_end(stream->base.lane, SX_SPAN_COPY, "download", began_ns, (int64_t)bytes, 0);
     return SX_OK;
 }
 

@@ -1,0 +1,159 @@
+"""--trace: a file that Perfetto opens, whatever becomes of the query; it lists every synchronisation with its cause."""
+
+import collections
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "lib"))
+
+from check import Checks, require, scratch_directory
+from oracle import DuckDB, Tables, check_equal, run_stachio, stachio_command
+
+Q3 = (pathlib.Path(__file__).parent.parent.parent / "cli" / "tpch" / "q03.sql").read_text()
+CATEGORIES = {"query", "pipeline", "operator", "primitive", "read", "wait", "sync", "copy"}
+EMULATED = os.path.join(os.environ.get("BUILD_DIR", ""), "libstachio_cuda_emulated.so")
+# What a sum, a count or an order has to wait for; more may come.
+DEVICE_CAUSES = {"pages decoded", "rows selected", "the end of a pipeline", "a batch to the host"}
+TICK_US = 0.0015  # times are cut to a thousandth
+
+
+def read_trace(path):
+    """Spans by lane, each list in order of its beginnings and the longer first; checks what every trace keeps."""
+    with open(path, encoding="utf-8") as file:
+        trace = json.load(file)
+    require(trace["otherData"]["dropped_spans"] == "0", str(trace["otherData"]))
+    lanes, names = collections.defaultdict(list), {}
+    for event in trace["traceEvents"]:
+        if event["ph"] == "M":
+            names[event.get("tid")] = event["args"]
+            continue
+        require(event["ph"] == "X" and event["cat"] in CATEGORIES and event["name"], str(event))
+        require(event["dur"] >= 0 and event["ts"] >= 0, str(event))
+        lanes[event["tid"]].append(event)
+    require(set(lanes) <= set(names), f"lanes without a name: {set(lanes) - set(names)}")
+    for lane in lanes.values():
+        lane.sort(key=lambda event: (event["ts"], -event["dur"]))
+        check_nesting(lane)
+    return lanes
+
+
+def check_nesting(lane):
+    open_ends = []
+    for event in lane:
+        while open_ends and open_ends[-1] <= event["ts"] + TICK_US:
+            open_ends.pop()
+        end = event["ts"] + event["dur"]
+        require(not open_ends or end <= open_ends[-1] + TICK_US, f"a span crosses the one around it: {event}")
+        open_ends.append(end)
+
+
+def spans(lanes, category):
+    return [event for lane in lanes.values() for event in lane if event["cat"] == category]
+
+
+def causes(lanes):
+    for event in spans(lanes, "sync"):
+        require(event["name"].startswith("sync: ") and len(event["name"]) > len("sync: "), str(event))
+    return {event["name"].removeprefix("sync: ") for event in spans(lanes, "sync")}
+
+
+def check_waiting(lanes):
+    """No lane waits for longer than the query takes."""
+    took = sum(event["dur"] for event in spans(lanes, "query"))
+    for lane in lanes.values():
+        waited = sum(event["dur"] for event in lane if event["cat"] == "sync")
+        require(waited <= took, f"{waited} us of waiting in {took} us")
+
+
+def trace(tables, scratch, sql, *options, status=0):
+    path = os.path.join(scratch, "trace.json")
+    run = run_stachio([*tables.options(), "-c", sql, "--trace", path, "--progress", "never", *options])
+    require(run.status == status, str(run))
+    return read_trace(path)
+
+
+def check_cpu(tables, scratch):
+    lanes = trace(tables, scratch, Q3, "--device", "cpu", "--threads", "2")
+    check_waiting(lanes)
+    require({"the end of a pipeline", "a sink is whole"} <= causes(lanes), str(causes(lanes)))
+    operators = {event["name"] for event in spans(lanes, "operator")}
+    for name in ("SCAN lineitem", "SCAN orders", "SCAN customer", "JOIN probe INNER", "AGGREGATE", "TOP_N"):
+        require(name in operators, f"{name} is not among {operators}")
+    primitives = {event["name"] for event in spans(lanes, "primitive")}
+    require({"decode", "eval_select", "join_append", "join_probe", "group_update"} <= primitives, str(primitives))
+    given = sum(event["args"]["rows_out"] for event in spans(lanes, "operator") if event["name"] == "SCAN customer")
+    taken = DuckDB(tables).answer("SELECT count(*) FROM customer WHERE c_mktsegment = 'BUILDING'").rows[0][0]
+    require(given == int(taken), f"SCAN customer gave {given} rows of {taken}")
+
+
+def check_device(tables, scratch):
+    os.environ["STACHIO_CUDA_LIBRARY"] = EMULATED
+    try:
+        lanes = trace(tables, scratch, Q3, "--device", "cuda", "--threads", "2")
+    finally:
+        del os.environ["STACHIO_CUDA_LIBRARY"]
+    check_waiting(lanes)
+    require(DEVICE_CAUSES <= causes(lanes), str(causes(lanes)))
+    copies = spans(lanes, "copy")
+    require({event["name"] for event in copies} == {"upload", "download"}, "no copies")
+    require(all(event["args"]["bytes"] >= 0 for event in copies) and any(event["args"]["bytes"] for event in copies),
+            "copies without bytes")
+
+
+def check_statements(tables, scratch):
+    lanes = trace(tables, scratch, "SELECT 1 AS a; SELECT count(*) AS \"quo\"\"te\" FROM nation")
+    require(len(spans(lanes, "query")) == 4, "two statements are planned and run")
+    lanes = trace(tables, scratch, "SELECT count(DISTINCT n_name) FROM nation GROUP BY n_regionkey", "--explain")
+    require(spans(lanes, "query") and not spans(lanes, "pipeline"), "planned, not run")
+
+
+def check_same_answer(tables, scratch):
+    check_equal(tables, DuckDB(tables), Q3, "--trace", os.path.join(scratch, "same.json"), order=(1, 2))
+
+
+def check_failures(tables, scratch):
+    lanes = trace(tables, scratch, "SELECT sum(CAST(n_name AS INTEGER)) FROM nation", status=1)
+    require(spans(lanes, "pipeline"), "the pipeline that failed is not there")
+    trace(tables, scratch, "SELECT no_such_column FROM nation", status=1)
+    for path in ("/dev/full", os.path.join(scratch, "nowhere", "trace.json")):
+        run = run_stachio([*tables.options(), "-c", "SELECT 1 AS a", "--trace", path, "--format", "csv"])
+        require(run.status == 3 and run.out == b"a\n1\n" and path in run.error, f"{run}\n{run.out!r}")
+
+
+def check_interrupt(tables, scratch):
+    path = os.path.join(scratch, "interrupted.json")
+    sql = "SELECT count(*) FROM lineitem a JOIN lineitem b ON a.l_linestatus = b.l_linestatus JOIN lineitem c " \
+          "ON b.l_linestatus = c.l_linestatus WHERE a.l_comment < b.l_comment || c.l_comment"
+    command = [*stachio_command(), *tables.options(), "-c", sql, "--trace", path, "--device", "cpu"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        time.sleep(1.5)
+        process.send_signal(signal.SIGINT)
+        status = process.wait(60)
+    require(status == 130, f"status {status}")
+    lanes = read_trace(path)
+    require(spans(lanes, "operator"), "nothing was recorded")
+
+
+def main():
+    checks = Checks()
+    with scratch_directory() as scratch:
+        data = os.path.join(scratch, "data")
+        run_stachio(["tpch", "generate", "--sf", "0.01", "-o", data]).succeeded()
+        tiny = os.path.join(scratch, "tiny")
+        run_stachio(["tpch", "generate", "--sf", "0.001", "-o", tiny]).succeeded()
+        for check in (check_cpu, check_statements, check_same_answer, check_failures, check_interrupt):
+            with checks.case(check.__name__):
+                check(Tables(data), scratch)
+        if os.path.exists(EMULATED):
+            with checks.case("on the emulated device"):
+                check_device(Tables(tiny), scratch)
+    checks.finish()
+
+
+if __name__ == "__main__":
+    main()
