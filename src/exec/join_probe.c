@@ -5,7 +5,7 @@
 #include "exec/join_mark.h"
 #include "exec/operators.h"
 
-enum { PAIRS_PER_ROUND = 32768 };
+enum { LEAST_PAIRS = 32768 };
 
 struct join_probe {
     struct sx_transform transform;
@@ -30,8 +30,9 @@ struct probing {
     struct sx_tensor *matched; /* probe rows that matched, a tensor for each round */
     int64_t n_matched;
     int64_t capacity_matched;
-    int64_t listed; /* rows in all of `matched` */
-    int64_t pairs;  /* found so far */
+    int64_t listed;    /* rows in all of `matched` */
+    int64_t max_pairs; /* of a round */
+    int64_t pairs;     /* found so far */
 };
 
 /* ---- pairs ---- */
@@ -109,7 +110,7 @@ static enum sx_status next_pairs(struct probing *p, enum sx_probe_mode mode, str
                                  struct pairs *out_pairs) {
     struct pairs pairs = {0};
     SX_TRY(p->ops->join_probe(p->worker->stream, p->probe->build->table, p->keys, p->batch->rows, mode,
-                              PAIRS_PER_ROUND, cursor, &pairs.probe_rows, &pairs.build_rows));
+                              p->max_pairs, cursor, &pairs.probe_rows, &pairs.build_rows));
     if (p->probe->has_residual) {
         enum sx_status status = thin_pairs(p, &pairs);
         if (status != SX_OK) {
@@ -200,7 +201,7 @@ static enum sx_status fold_matched(struct probing *p) {
 
 /* Takes over the tensor. A row that matches often is not kept as often. */
 static enum sx_status note_matched(struct probing *p, struct sx_tensor *probe_rows) {
-    enum { MOST_LISTED = 16 * PAIRS_PER_ROUND };
+    enum { MOST_ROUNDS = 16 };
     if (p->n_matched == p->capacity_matched) {
         int64_t capacity = p->capacity_matched ? 2 * p->capacity_matched : 8;
         struct sx_tensor *grown = realloc(p->matched, (size_t)capacity * sizeof *grown);
@@ -213,7 +214,7 @@ static enum sx_status note_matched(struct probing *p, struct sx_tensor *probe_ro
     p->listed += probe_rows->length;
     p->matched[p->n_matched++] = *probe_rows;
     *probe_rows = (struct sx_tensor){0};
-    return p->listed > p->batch->rows + MOST_LISTED ? fold_matched(p) : SX_OK;
+    return p->listed > p->batch->rows + MOST_ROUNDS * p->max_pairs ? fold_matched(p) : SX_OK;
 }
 
 /* Emits the probe rows that matched, or that did not; build columns (LEFT, FULL, SINGLE) are null. */
@@ -330,12 +331,14 @@ static enum sx_status probe_push(struct sx_transform *transform, struct sx_worke
     struct join_probe *probe = (struct join_probe *)transform;
     struct sx_batch keys = {0};
     SX_TRY(sx_batch_create(probe->build->plan->u.join.n_keys, batch->rows, &keys, sx_worker_error(worker)));
+    const int64_t chunk_rows = worker->stream->backend->traits.chunk_rows;
     struct probing p = {.probe = probe,
                         .worker = worker,
                         .ops = sx_ops(worker),
                         .at = at,
                         .batch = batch,
-                        .keys = keys.columns};
+                        .keys = keys.columns,
+                        .max_pairs = chunk_rows > LEAST_PAIRS ? chunk_rows : LEAST_PAIRS};
     enum sx_status status = sx_evaluator_run(&probe->keys, worker, batch, keys.columns);
     if (status == SX_OK)
         status = probe_rounds(&p);

@@ -1,8 +1,6 @@
 /* After the probe: build rows that no probe row matched, or that some did. */
 #include "exec/operators.h"
 
-enum { ROWS_PER_BATCH = 8192 };
-
 struct join_rest {
     struct sx_source source;
     struct sx_join_build *build;
@@ -42,13 +40,13 @@ out:
 static enum sx_status rest_next(struct sx_source *source, struct sx_worker *worker,
                                 struct sx_batch *out_batch, bool *out_done) {
     struct join_rest *rest = (struct join_rest *)source;
-    const int64_t total = rest->build->info.rows;
+    const int64_t total = rest->build->info.rows, most = worker->stream->backend->traits.chunk_rows;
     for (;;) {
-        int64_t first = atomic_fetch_add(&rest->next, ROWS_PER_BATCH);
+        int64_t first = atomic_fetch_add(&rest->next, most);
         *out_done = first >= total;
         if (*out_done)
             return SX_OK;
-        int64_t count = total - first < ROWS_PER_BATCH ? total - first : ROWS_PER_BATCH;
+        int64_t count = total - first < most ? total - first : most;
         struct sx_tensor rows = {0};
         SX_TRY(sx_ops(worker)->join_marked(worker->stream, rest->build->table, rest->wanted, first, count,
                                            &rows));
