@@ -10,6 +10,7 @@
 
 struct conformance {
     const struct sx_backend *backend;
+    void *library; /* dlopen's, of the backend; NULL: it is linked with the tests */
     struct sx_pool *pool;
     struct sx_stream *stream; /* of `backend` */
     struct sx_error error;
@@ -58,5 +59,6 @@ void conform_move(struct conformance *c);
 void conform_sort(struct conformance *c);
 void conform_decode(struct conformance *c);
 void conform_io(struct conformance *c);
+void conform_inflate(struct conformance *c);
 
 #endif

@@ -8,7 +8,7 @@
 #include "backend/cuda/load.h"
 #include "conformance.h"
 
-#define FAMILY_LIST(X) X(eval) X(hash) X(group) X(join) X(move) X(sort) X(decode) X(io)
+#define FAMILY_LIST(X) X(eval) X(hash) X(group) X(join) X(move) X(sort) X(decode) X(io) X(inflate)
 
 static const struct {
     const char *name;
@@ -28,8 +28,8 @@ static bool is_wanted(const char *name, int n_wanted, char **wanted) {
 }
 
 /* Number of failures. */
-static int run_family(const struct sx_backend *backend, int family) {
-    struct conformance c = {.backend = backend, .random_state = 42};
+static int run_family(const struct sx_backend *backend, void *library, int family) {
+    struct conformance c = {.backend = backend, .library = library, .random_state = 42};
     if (sx_pool_create(0, &c.pool, &c.error) != SX_OK) {
         printf("%s\n", c.error.text);
         return 1;
@@ -51,7 +51,7 @@ static int run_family(const struct sx_backend *backend, int family) {
 /* Skipped where there is no device. */
 enum { EXIT_SKIPPED = 77 };
 
-static int run_backend(const struct sx_backend *backend, int n_wanted, char **wanted) {
+static int run_backend(const struct sx_backend *backend, void *library, int n_wanted, char **wanted) {
     struct sx_error error = {0};
     int failures = 0;
     if (sx_backend_check(backend, &error) != SX_OK) {
@@ -60,7 +60,7 @@ static int run_backend(const struct sx_backend *backend, int n_wanted, char **wa
     }
     for (int f = 0; f < N_FAMILIES; f++)
         if (is_wanted(families[f].name, n_wanted, wanted))
-            failures += run_family(backend, f);
+            failures += run_family(backend, library, f);
     return failures;
 }
 
@@ -85,7 +85,7 @@ static int run_loaded(const char *path, int n_wanted, char **wanted) {
         return EXIT_SKIPPED;
     }
     printf("device: %s\n", name);
-    int failures = run_backend(backend, n_wanted, wanted);
+    int failures = run_backend(backend, library, n_wanted, wanted);
     close_device(backend);
     return failures > 0;
 }
@@ -96,5 +96,5 @@ int main(int argc, char **argv) {
         conformance_limit_rows(atoll(most));
     if (argc > 2 && strcmp(argv[1], "--load") == 0)
         return run_loaded(argv[2], argc - 3, argv + 3);
-    return run_backend(&sx_cpu_backend, argc - 1, argv + 1) > 0;
+    return run_backend(&sx_cpu_backend, NULL, argc - 1, argv + 1) > 0;
 }

@@ -22,6 +22,7 @@
 enum { CUDA_MAX_STREAMS = 256 };
 
 struct cuda_stream;
+struct cuda_inflate_library;
 
 /* Tells other streams what may still be at work; see memory.c. */
 struct cuda_clock {
@@ -39,6 +40,7 @@ struct cuda_device {
     struct cuda_stream *streams[CUDA_MAX_STREAMS];
     struct cuda_clock clocks[CUDA_MAX_STREAMS]; /* one a stream */
     size_t limit_bytes;
+    _Atomic(const struct cuda_inflate_library *) inflate; /* inflate.c; NULL until it is first asked for */
 };
 
 struct cuda_allocator; /* memory.c */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "backend/cuda/cuda.h"
+#include "backend/cuda/inflate.h"
 
 /* Rows that a scan puts into a batch: a row group as other writers make them, and few enough for several in
  * flight. */
@@ -111,6 +112,7 @@ void sx_cuda_close(const struct sx_backend *backend) {
     if (!device)
         return;
     (void)cudaDeviceSynchronize();
+    cuda_inflate_library_destroy(atomic_load(&device->inflate));
     pthread_mutex_destroy(&device->lock);
     sx_pool_destroy(device->budget);
     free(device);

@@ -38,7 +38,8 @@ enum { DECODE_SLACK_BYTES = 16 };
     X(CODE_WIDTH, "dictionary codes of more than 32 bits")                 \
     X(RLE_END, "the RLE values are cut off")                               \
     X(SPLIT_END, "BYTE_STREAM_SPLIT values are cut off")                   \
-    X(LEVEL_END, "the definition levels are cut off")
+    X(LEVEL_END, "the definition levels are cut off")                      \
+    X(INFLATE, "the compressed data is damaged")
 enum decode_problem {
     DECODE_GOOD,
 #define DECODE_PROBLEM_ENUM(name, text) DECODE_##name,

@@ -127,6 +127,8 @@ static enum sx_status fault(struct cuda_stream *stream) {
     stream->host_control->fault.kind = CUDA_FAULT_NONE;
     if (stream->describe_fault)
         return stream->describe_fault(stream, &found, stream->fault_context);
+    if (found.kind == CUDA_FAULT_PAGE)
+        return sx_error_set(&stream->base.error, SX_FILE, "page %u is damaged", found.what);
     return sx_error_set(&stream->base.error, SX_QUERY,
                         "Out of Range Error: a value is out of range (row %lld of a batch)",
                         (long long)found.row);

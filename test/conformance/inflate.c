@@ -1,0 +1,363 @@
+/* Decompression on the device (backend/cuda/inflate.h) against the codecs' libraries on the host: many pieces
+ * at once, at any address, damaged ones among them. Nothing may be written outside of a piece. */
+#include <assert.h>
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zstd.h>
+
+#include "backend/cuda/inflate.h"
+#include "decode_encode.h"
+#include "tensor/codec.h"
+
+enum { GUARD = 0x5a, MAX_GAP = 40 };
+
+static const enum sx_parquet_codec covered[] = {SX_CODEC_SNAPPY, SX_CODEC_LZ4_RAW, SX_CODEC_ZSTD};
+enum { N_COVERED = sizeof covered / sizeof covered[0] };
+
+/* The backend's functions, which its library exports. */
+struct functions {
+    __typeof__(&cuda_inflate_has) has;
+    __typeof__(&cuda_inflate_takes) takes;
+    __typeof__(&cuda_inflate) inflate;
+    bool is_emulated;
+};
+
+/* A piece, in host memory: what is stored, and what has to come out. */
+struct piece {
+    struct bytes stored, plain;
+    bool is_wrong;       /* it has to become a fault */
+    bool may_be_refused; /* or `plain` comes out */
+    size_t stored_at, plain_at;
+};
+
+struct pieces {
+    enum sx_parquet_codec codec;
+    struct piece *all;
+    int n, room;
+};
+
+/* ---- pieces ---- */
+
+static struct piece *add_piece(struct pieces *pieces) {
+    if (pieces->n == pieces->room) {
+        pieces->room = pieces->room ? 2 * pieces->room : 16;
+        struct piece *grown = realloc(pieces->all, (size_t)pieces->room * sizeof *grown);
+        assert(grown);
+        pieces->all = grown;
+    }
+    struct piece *piece = &pieces->all[pieces->n++];
+    *piece = (struct piece){0};
+    return piece;
+}
+
+static void pieces_release(struct pieces *pieces) {
+    for (int i = 0; i < pieces->n; i++) {
+        bytes_release(&pieces->all[i].stored);
+        bytes_release(&pieces->all[i].plain);
+    }
+    free(pieces->all);
+    *pieces = (struct pieces){.codec = pieces->codec};
+}
+
+enum content { ZEROS, WORDS, NUMBERS, NOISE, N_CONTENTS };
+
+static void make_plain(struct conformance *c, enum content content, size_t length, struct bytes *out) {
+    static const char *const words[] = {"the ", "quickly ", "furiously ",     "deposits ",
+                                        "a",    "\n",       "final requests "};
+    static const uint8_t zeros[4096];
+    while (out->length < length) {
+        const size_t left = length - out->length;
+        const uint64_t random = conformance_random(c), number = random % 1000;
+        const char *word = words[random % 7];
+        switch (content) {
+        case ZEROS: bytes_put(out, zeros, left < sizeof zeros ? left : sizeof zeros); break;
+        case WORDS: bytes_put(out, word, left < strlen(word) ? left : strlen(word)); break;
+        case NUMBERS: bytes_put(out, &number, left < 8 ? left : 8); break;
+        default: bytes_put(out, &random, left < 8 ? left : 8);
+        }
+    }
+}
+
+/* Zstd as stream writers make it: without the size, with a checksum. */
+static void zstd_stream(const struct bytes *plain, struct bytes *out) {
+    const size_t room = ZSTD_compressBound(plain->length);
+    uint8_t *place = malloc(room);
+    ZSTD_CCtx *context = ZSTD_createCCtx();
+    assert(place && context);
+    ZSTD_CCtx_setParameter(context, ZSTD_c_contentSizeFlag, 0);
+    ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1);
+    ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, 9);
+    const size_t size = ZSTD_compress2(context, place, room, plain->data, plain->length);
+    assert(!ZSTD_isError(size));
+    bytes_put(out, place, size);
+    ZSTD_freeCCtx(context);
+    free(place);
+}
+
+static struct piece *add_random(struct conformance *c, struct pieces *pieces, size_t length) {
+    struct piece *piece = add_piece(pieces);
+    make_plain(c, (enum content)(conformance_random(c) % N_CONTENTS), length, &piece->plain);
+    if (pieces->codec == SX_CODEC_ZSTD && length > 0 && conformance_random(c) % 3 == 0)
+        zstd_stream(&piece->plain, &piece->stored);
+    else
+        encode_compress(pieces->codec, piece->plain.data, length, &piece->stored);
+    return piece;
+}
+
+/* ---- a batch ---- */
+
+static size_t gap(struct conformance *c) {
+    return conformance_random(c) % MAX_GAP;
+}
+
+/* A column's worth of bytes; the backend's tests have no other way into its memory. */
+static struct sx_tensor bytes_column(struct conformance *c, size_t length) {
+    struct sx_tensor column = {0};
+    const int64_t words = (int64_t)(length / 8 + 1);
+    enum sx_status status =
+        sx_tensor_create(c->pool, sx_type_of(SX_TYPE_U64), words, false, &column, &c->error);
+    assert(status == SX_OK);
+    memset(column.values, GUARD, (size_t)words * 8);
+    return column;
+}
+
+/* Everything between the pieces is as it was, and the right ones are right. */
+static void check_plain(struct conformance *c, const struct pieces *pieces, const uint8_t *got,
+                        size_t length) {
+    size_t at = 0;
+    for (int i = 0; i <= pieces->n; i++) {
+        const struct piece *piece = &pieces->all[i];
+        const size_t end = i < pieces->n ? piece->plain_at : length;
+        bool intact = true;
+        for (; at < end; at++)
+            intact &= got[at] == GUARD;
+        CONFORM(c, intact, "codec %d: bytes in front of piece %d of %d are overwritten", (int)pieces->codec,
+                i, pieces->n);
+        if (i == pieces->n)
+            return;
+        if (!piece->is_wrong && !piece->may_be_refused && piece->plain.length > 0)
+            CONFORM(c, memcmp(got + at, piece->plain.data, piece->plain.length) == 0,
+                    "codec %d: piece %d of %d, %zu bytes from %zu", (int)pieces->codec, i, pieces->n,
+                    piece->plain.length, piece->stored.length);
+        at += piece->plain.length;
+    }
+}
+
+/* The fault, if there is one, must be about a wrong piece; if there is none, no piece may be wrong. */
+static void check_status(struct conformance *c, const struct pieces *pieces, enum sx_status status,
+                         const uint8_t *got) {
+    bool any_wrong = false, named_wrong = false;
+    for (int i = 0; i < pieces->n; i++) {
+        char text[64];
+        const struct piece *piece = &pieces->all[i];
+        any_wrong |= piece->is_wrong;
+        snprintf(text, sizeof text, "page %d is damaged", i);
+        named_wrong |= (piece->is_wrong || piece->may_be_refused) && strcmp(text, c->stream->error.text) == 0;
+        if (status == SX_OK && piece->may_be_refused)
+            CONFORM(c, memcmp(got + piece->plain_at, piece->plain.data, piece->plain.length) == 0,
+                    "codec %d: piece %d was taken, and gave other bytes", (int)pieces->codec, i);
+    }
+    if (status == SX_OK)
+        CONFORM(c, !any_wrong, "codec %d: damage was not seen", (int)pieces->codec);
+    else
+        CONFORM(c, status == SX_FILE && named_wrong, "codec %d: status %d: %s", (int)pieces->codec,
+                (int)status, c->stream->error.text);
+}
+
+static void run_pieces(struct conformance *c, const struct functions *f, struct pieces *pieces) {
+    size_t stored_length = 0, plain_length = 0;
+    for (int i = 0; i < pieces->n; i++) {
+        struct piece *piece = &pieces->all[i];
+        piece->stored_at = stored_length + gap(c);
+        piece->plain_at = plain_length + gap(c);
+        stored_length = piece->stored_at + piece->stored.length;
+        plain_length = piece->plain_at + piece->plain.length;
+    }
+    struct sx_tensor stored = bytes_column(c, stored_length), plain = bytes_column(c, plain_length);
+    struct sx_tensor device_stored = {0}, device_plain = {0}, got = {0};
+    for (int i = 0; i < pieces->n; i++)
+        if (pieces->all[i].stored.length)
+            memcpy((char *)stored.values + pieces->all[i].stored_at, pieces->all[i].stored.data,
+                   pieces->all[i].stored.length);
+    struct cuda_inflate_item *items = calloc((size_t)pieces->n + 1, sizeof *items);
+    assert(items);
+    enum sx_status status;
+    SX_GO(conformance_send(c, &stored, &device_stored));
+    SX_GO(conformance_send(c, &plain, &device_plain));
+    for (int i = 0; i < pieces->n; i++) {
+        const struct piece *piece = &pieces->all[i];
+        items[i] = (struct cuda_inflate_item){
+            (char *)device_stored.values + piece->stored_at, piece->stored.length,
+            (char *)device_plain.values + piece->plain_at, piece->plain.length, (uint32_t)i};
+    }
+    SX_GO(f->inflate((struct cuda_stream *)c->stream, pieces->codec, items, pieces->n));
+    const enum sx_status found = c->backend->ops.synchronise(c->stream);
+    SX_GO(conformance_receive(c, &device_plain, &got));
+    check_plain(c, pieces, got.values, plain_length);
+    check_status(c, pieces, found, got.values);
+out:
+    CONFORM(c, status == SX_OK, "codec %d: %s", (int)pieces->codec, c->stream->error.text);
+    free(items);
+    sx_tensor_release(&stored);
+    sx_tensor_release(&plain);
+    sx_tensor_release(&device_stored);
+    sx_tensor_release(&device_plain);
+    sx_tensor_release(&got);
+    pieces_release(pieces);
+}
+
+/* ---- cases ---- */
+
+static void try_sizes(struct conformance *c, const struct functions *f, enum sx_parquet_codec codec) {
+    static const size_t lengths[] = {0,   1,    2,     15,    59,     60,     61,      64,      255,
+                                     256, 1000, 65535, 65536, 131072, 131073, 1 << 20, 3000001, 5 << 20};
+    struct pieces pieces = {.codec = codec};
+    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++)
+        for (int k = 0; k < (lengths[i] > 1 << 18 ? 1 : 2 * N_CONTENTS); k++)
+            add_random(c, &pieces, lengths[i]);
+    run_pieces(c, f, &pieces);
+}
+
+static void try_many(struct conformance *c, const struct functions *f, enum sx_parquet_codec codec, int n,
+                     size_t most) {
+    struct pieces pieces = {.codec = codec};
+    for (int i = 0; i < n; i++)
+        add_random(c, &pieces, conformance_random(c) % most);
+    run_pieces(c, f, &pieces);
+}
+
+/* Zstd's temporary memory for all at once would be above the limit. */
+static void try_split(struct conformance *c, const struct functions *f, enum sx_parquet_codec codec) {
+    struct pieces pieces = {.codec = codec};
+    for (int i = 0; i < 100; i++)
+        add_random(c, &pieces, i % 40 == 20 ? 8 << 20 : 2000);
+    run_pieces(c, f, &pieces);
+}
+
+/* ---- damage ---- */
+
+enum damage { CUT, LONGER, SHORTER_PLAIN, LONGER_PLAIN, FLIP, OVERWRITE, EMPTY, N_DAMAGES };
+
+static void damage_piece(struct conformance *c, enum damage damage, struct piece *piece) {
+    static const uint8_t more[8] = {1, 2, 3};
+    struct bytes *stored = &piece->stored;
+    const uint64_t random = conformance_random(c);
+    /* the front tells more than what follows */
+    const size_t at = random % (random >> 32 & 1 || stored->length < 16 ? stored->length : 16);
+    switch (damage) {
+    case CUT: stored->length = at; break;
+    case LONGER: bytes_put(stored, more, 1 + random % sizeof more); break;
+    case SHORTER_PLAIN: piece->plain.length -= 1 + random % piece->plain.length; break;
+    case LONGER_PLAIN: bytes_put(&piece->plain, more, 1 + random % sizeof more); break;
+    case FLIP: stored->data[at] ^= (uint8_t)(1 << (random >> 40) % 8); break;
+    case OVERWRITE: stored->data[at] = (uint8_t)(random >> 40); break;
+    default: stored->length = 0;
+    }
+}
+
+/* What the host makes of it: where that can't, nor may the device; where it can, the device may refuse. */
+static void judge_piece(struct sx_codecs **codecs, enum sx_parquet_codec codec, struct piece *piece) {
+    struct sx_error error = {0};
+    if (piece->plain.length == 0)
+        return; /* not looked at */
+    piece->is_wrong = sx_codec_decompress(codecs, codec, piece->stored.data, piece->stored.length,
+                                          piece->plain.data, piece->plain.length, &error) != SX_OK;
+    piece->may_be_refused = !piece->is_wrong;
+}
+
+/* With the real nvCOMP wrong bits inside of zstd's entropy-coded parts are undefined. */
+static bool is_defined(const struct functions *f, enum sx_parquet_codec codec, enum damage damage) {
+    return codec != SX_CODEC_ZSTD || f->is_emulated || (damage != FLIP && damage != OVERWRITE) ||
+           getenv("CONFORMANCE_UNDEFINED");
+}
+
+static void try_damage(struct conformance *c, const struct functions *f, enum sx_parquet_codec codec) {
+    struct sx_codecs *codecs = NULL;
+    for (int round = 0; round < 400; round++) {
+        struct pieces pieces = {.codec = codec};
+        const enum damage damage = (enum damage)(round % N_DAMAGES);
+        const int n = 1 + (int)(conformance_random(c) % 4),
+                  damaged = (int)(conformance_random(c) % (uint64_t)n);
+        for (int i = 0; i < n; i++)
+            add_random(c, &pieces, 1 + conformance_random(c) % (round % 50 == 0 ? 300000 : 400));
+        if (is_defined(f, codec, damage)) {
+            damage_piece(c, damage, &pieces.all[damaged]);
+            judge_piece(&codecs, codec, &pieces.all[damaged]);
+        }
+        run_pieces(c, f, &pieces);
+    }
+    sx_codecs_destroy(codecs);
+}
+
+/* Two frames in a row: right for the host, a fault of the device. */
+static void try_frames(struct conformance *c, const struct functions *f) {
+    struct pieces pieces = {.codec = SX_CODEC_ZSTD};
+    struct sx_codecs *codecs = NULL;
+    struct piece *piece = add_piece(&pieces);
+    for (int i = 0; i < 2; i++) {
+        struct bytes plain = {0};
+        make_plain(c, WORDS, 1000, &plain);
+        encode_compress(SX_CODEC_ZSTD, plain.data, plain.length, &piece->stored);
+        bytes_put(&piece->plain, plain.data, plain.length);
+        bytes_release(&plain);
+    }
+    judge_piece(&codecs, SX_CODEC_ZSTD, piece);
+    CONFORM(c, !piece->is_wrong, "the host does not take two frames");
+    piece->is_wrong = true;
+    run_pieces(c, f, &pieces);
+    sx_codecs_destroy(codecs);
+}
+
+static void try_refusals(struct conformance *c, const struct functions *f) {
+    struct cuda_device *device = (struct cuda_device *)(uintptr_t)c->backend;
+    struct cuda_stream *stream = (struct cuda_stream *)c->stream;
+    static const enum sx_parquet_codec others[] = {SX_CODEC_UNCOMPRESSED, SX_CODEC_GZIP, SX_CODEC_BROTLI,
+                                                   SX_CODEC_LZ4, (enum sx_parquet_codec)77};
+    const struct cuda_inflate_item large = {NULL, 1, NULL, (size_t)3 << 30, 0}, none = {NULL, 0, NULL, 0, 0};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        CONFORM(c,
+                !f->has(device, others[i]) && !f->takes(device, others[i], 10, 10) &&
+                    f->inflate(stream, others[i], &none, 1) == SX_INTERNAL,
+                "codec %d", (int)others[i]);
+    for (int i = 0; i < N_COVERED; i++) {
+        CONFORM(c, f->takes(device, covered[i], 10, 8 << 20), "codec %d: 8 MiB", (int)covered[i]);
+        CONFORM(c, !f->takes(device, covered[i], 10, large.plain_bytes), "codec %d: 3 GiB", (int)covered[i]);
+        CONFORM(c, !f->takes(device, covered[i], large.plain_bytes, 10), "codec %d: 3 GiB", (int)covered[i]);
+        CONFORM(c, f->inflate(stream, covered[i], &large, 1) == SX_INTERNAL, "codec %d", (int)covered[i]);
+        CONFORM(c, f->inflate(stream, covered[i], &none, 1) == SX_OK, "codec %d: empty", (int)covered[i]);
+        CONFORM(c, f->inflate(stream, covered[i], NULL, 0) == SX_OK, "codec %d: none", (int)covered[i]);
+    }
+}
+
+static bool find_functions(struct conformance *c, struct functions *out) {
+    *out = (struct functions){
+        (__typeof__(out->has))(uintptr_t)dlsym(c->library, "cuda_inflate_has"),
+        (__typeof__(out->takes))(uintptr_t)dlsym(c->library, "cuda_inflate_takes"),
+        (__typeof__(out->inflate))(uintptr_t)dlsym(c->library, "cuda_inflate"),
+        dlsym(c->library, "emulator_open_memory"),
+    };
+    return CONFORM(c, out->has && out->takes && out->inflate, "the library exports no inflate functions");
+}
+
+void conform_inflate(struct conformance *c) {
+    struct functions f;
+    if (!c->library || !find_functions(c, &f))
+        return; /* the CPU backend has nothing of it */
+    if (!f.is_emulated && !f.has((struct cuda_device *)(uintptr_t)c->backend, SX_CODEC_SNAPPY)) {
+        printf("inflate: nvCOMP was not found\n");
+        return;
+    }
+    try_refusals(c, &f);
+    for (int i = 0; i < N_COVERED; i++) {
+        if (!CONFORM(c, f.has((struct cuda_device *)(uintptr_t)c->backend, covered[i]), "codec %d",
+                     (int)covered[i]))
+            continue;
+        try_sizes(c, &f, covered[i]);
+        try_many(c, &f, covered[i], 10000, 1000);
+        try_many(c, &f, covered[i], 100000, 20);
+        try_split(c, &f, covered[i]);
+        try_damage(c, &f, covered[i]);
+    }
+    try_frames(c, &f);
+}
