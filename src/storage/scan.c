@@ -147,6 +147,8 @@ static enum sx_status open_files(struct sx_scan *scan, const struct sx_scan_requ
         file->path = sx_arena_format(&scan->arena, "%s", request->files[f]);
         if (!file->path)
             return no_memory(error);
+        if (scan->trace)
+            file->trace_name = sx_trace_text(scan->trace, "%s", file->path);
         SX_TRY(sx_footer_cache_get(scan->storage->footers, file->path, &file->footer, &file->stamp, error));
         scan->n_files++;
         SX_TRY(scan_match_columns(scan, f, error));
@@ -238,6 +240,7 @@ enum sx_status sx_scan_open(struct sx_storage *storage, const struct sx_scan_req
     atomic_init(&scan->references, 1);
     scan->storage = storage;
     scan->cancel = cancel;
+    scan->trace = request->trace;
     enum sx_status status = fill(scan, request, error);
     if (status != SX_OK) {
         scan_unreference(scan);
@@ -294,7 +297,10 @@ void sx_scan_prefetch(struct sx_scan *scan) {
 
 enum { WAIT_MS = 20, PATIENCE_MS = 30000 };
 
-static void wait_changed(struct sx_scan *scan) {
+/* `why`: for the trace. */
+static void wait_changed(struct sx_scan *scan, const char *why) {
+    struct sx_lane *lane = sx_trace_thread_lane(scan->trace, "reader");
+    const int64_t began_ns = sx_span_begin(lane);
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_nsec += WAIT_MS * 1000000L;
@@ -303,6 +309,7 @@ static void wait_changed(struct sx_scan *scan) {
         until.tv_nsec -= 1000000000L;
     }
     pthread_cond_timedwait(&scan->changed, &scan->storage->lock, &until);
+    sx_span_end(lane, SX_SPAN_WAIT, why, began_ns, 0, 0);
 }
 
 /* After the pool refused: waits until others of this scan give memory back. False: nobody will. `alone`:
@@ -316,7 +323,7 @@ static bool wait_for_memory(struct sx_scan *scan, bool alone) {
     int waited_ms = 0;
     while (scan->n_releases == n_releases && scan->n_taken + scan->n_reading > 0 && !scan->ready &&
            scan->error.status == SX_OK && !scan_is_cancelled(scan) && waited_ms < PATIENCE_MS) {
-        wait_changed(scan);
+        wait_changed(scan, "memory for a row group");
         waited_ms += WAIT_MS;
     }
     return waited_ms < PATIENCE_MS;
@@ -360,7 +367,7 @@ static enum sx_status take_next(struct sx_scan *scan, struct scan_group **out_gr
         } else if (scan->n_reading == 0) {
             return SX_OK;
         } else {
-            wait_changed(scan);
+            wait_changed(scan, "a row group is being read");
         }
     }
 }

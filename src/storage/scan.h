@@ -7,6 +7,7 @@
 
 struct sx_storage;
 struct sx_scan;
+struct sx_trace;
 
 struct sx_storage_options {
     struct sx_pool *pool;   /* for what is read from files */
@@ -49,11 +50,12 @@ struct sx_scan_request {
     const struct sx_prune *prunes;
     int n_prunes;
     bool keep_dictionaries;
-    /* Row groups are given in batches of consecutive ones, with about so many rows; fewer where the table would
-     * not make two batches for each of `n_callers`. 0: each alone. */
+    /* Row groups are given in batches of consecutive ones, with about so many rows; fewer where the table
+     * would not make two batches for each of `n_callers`. 0: each alone. */
     int64_t batch_rows;
     int n_callers;
-    size_t queue_bytes; /* most bytes read ahead and not yet taken (adaptive regulation, seed 002, 5.4) */
+    size_t queue_bytes;     /* most bytes read ahead and not yet taken (adaptive regulation, seed 002, 5.4) */
+    struct sx_trace *trace; /* of reads and waits; may be NULL; outlives the scan */
 };
 
 /* Everything in the request is copied. Reads the footers (from the cache when file and mtime are unchanged)

@@ -211,6 +211,9 @@ static enum sx_status name_column(const struct fetch *fetch, int column, struct 
 static enum sx_status read_extents(struct fetch *fetch, struct sx_error *error) {
     if (fetch->n_extents == 0)
         return SX_OK;
+    struct sx_lane *lane = sx_trace_thread_lane(fetch->scan->trace, "reader");
+    const int64_t began_ns = sx_span_begin(lane);
+    int64_t bytes = 0;
     SX_TRY(scan_file_fd(fetch->scan, fetch->unit->file, &fetch->fd, error));
     for (int e = 0; e < fetch->n_extents; e++) {
         /* What comes next is on its way while this is read. */
@@ -219,7 +222,10 @@ static enum sx_status read_extents(struct fetch *fetch, struct sx_error *error) 
                           POSIX_FADV_WILLNEED);
         if (read_extent(fetch, &fetch->extents[e], error) != SX_OK)
             return name_column(fetch, fetch->spans[fetch->order[fetch->extents[e].first]].column, error);
+        bytes += fetch->extents[e].length_bytes;
     }
+    sx_span_end(lane, SX_SPAN_READ, fetch->scan->files[fetch->unit->file].trace_name, began_ns, bytes,
+                fetch->unit->group);
     return SX_OK;
 }
 

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include "observe/trace.h"
 #include "storage/cache.h"
 #include "storage/file.h"
 #include "storage/page_index.h"
@@ -24,6 +25,7 @@ struct sx_storage {
 
 struct scan_file {
     const char *path;
+    const char *trace_name; /* lives as long as the trace */
     struct sx_footer *footer;
     struct sx_file_stamp stamp;
     int *columns;     /* index into the footer's columns for each column of the request */
@@ -82,6 +84,7 @@ struct sx_scan {
     atomic_int references;
     struct sx_arena arena;
     const atomic_bool *cancel;
+    struct sx_trace *trace;
 
     const char *table;
     const char **column_names;

@@ -86,6 +86,10 @@ def check_cpu(tables, scratch):
         require(name in operators, f"{name} is not among {operators}")
     primitives = {event["name"] for event in spans(lanes, "primitive")}
     require({"decode", "eval_select", "join_append", "join_probe", "group_update"} <= primitives, str(primitives))
+    reads = spans(lanes, "read")
+    require({os.path.basename(event["name"]) for event in reads} == {f"{name}.parquet" for name in ("lineitem", "orders", "customer")},
+            "files that were read")
+    require(all(event["args"]["bytes"] > 0 and event["args"]["row_group"] >= 0 for event in reads), "reads without bytes")
     given = sum(event["args"]["rows_out"] for event in spans(lanes, "operator") if event["name"] == "SCAN customer")
     taken = DuckDB(tables).answer("SELECT count(*) FROM customer WHERE c_mktsegment = 'BUILDING'").rows[0][0]
     require(given == int(taken), f"SCAN customer gave {given} rows of {taken}")
