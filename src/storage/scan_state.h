@@ -89,8 +89,8 @@ struct sx_scan {
     const char *table;
     const char **column_names;
     struct sx_type *column_types;
-    int n_columns;
     struct sx_prune *prunes;
+    int n_columns;
     int n_prunes;
     bool keep_dictionaries;
     int64_t batch_rows; /* 0: one row group at a time */
