@@ -192,7 +192,7 @@ static void run_pieces(struct conformance *c, const struct functions *f, struct 
             (char *)device_plain.values + piece->plain_at, piece->plain.length, (uint32_t)i};
     }
     SX_GO(f->inflate((struct cuda_stream *)c->stream, pieces->codec, items, pieces->n));
-    const enum sx_status found = c->backend->ops.synchronise(c->stream);
+    const enum sx_status found = c->backend->ops.synchronise(c->stream, "the pieces are checked");
     SX_GO(conformance_receive(c, &device_plain, &got));
     check_plain(c, pieces, got.values, plain_length);
     check_status(c, pieces, found, got.values);
