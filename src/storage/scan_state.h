@@ -81,7 +81,6 @@ struct scan_profit {
 
 struct sx_scan {
     struct sx_storage *storage;
-    atomic_int references;
     struct sx_arena arena;
     const atomic_bool *cancel;
     struct sx_trace *trace;
@@ -97,11 +96,10 @@ struct sx_scan {
     size_t queue_bytes;
 
     struct scan_file *files;
-    int n_files;
     struct scan_unit *units;
-    int n_units;
     struct scan_batch *batches;
-    int n_batches;
+    int n_files, n_units, n_batches;
+    atomic_int references;
     pthread_mutex_t files_lock;
 
     /* Under the storage's lock. */
