@@ -89,6 +89,9 @@ SX_MUST_CHECK enum sx_status cuda_upload(struct cuda_stream *stream, void *devic
                                          size_t bytes);
 SX_MUST_CHECK enum sx_status cuda_download(struct cuda_stream *stream, void *to, const void *device,
                                            size_t bytes, const char *why);
+/* From pinned memory, which must stay as it is until the next synchronisation. */
+SX_MUST_CHECK enum sx_status cuda_upload_pinned(struct cuda_stream *stream, void *device, const void *from,
+                                                size_t bytes);
 /* A device buffer with a copy of `bytes` of host memory. */
 SX_MUST_CHECK enum sx_status cuda_upload_buffer(struct cuda_stream *stream, const void *from, size_t bytes,
                                                 struct sx_buffer **out_buffer);

@@ -111,6 +111,7 @@ static enum sx_status describe(struct cuda_stream *stream, const struct cuda_fau
     const struct decode_column *column = call->numbers[fault->what];
     const struct decode_listed *listed = &column->listed[call->numbered[fault->what]];
     call->place = (struct sx_decode_place){column->read, listed->part};
+    call->was_inflating = (fault->detail[0] & 0xff) == DECODE_INFLATE;
     return fail(call, listed, fault);
 }
 
@@ -202,10 +203,15 @@ static enum sx_status run(struct decode_call *call) {
     return status;
 }
 
-static enum sx_status decode_some(struct cuda_stream *stream, const struct sx_column_read *reads, int n_reads,
-                                  const struct sx_tensor *selection, struct sx_decode_place *out_place) {
-    struct decode_call call = {
-        .stream = stream, .reads = reads, .n_reads = n_reads, .selection = selection, .place = {-1, -1}};
+static enum sx_status try_decode(struct cuda_stream *stream, const struct sx_column_read *reads, int n_reads,
+                                 const struct sx_tensor *selection, struct sx_decode_place *out_place,
+                                 bool inflates_here, bool *out_was_inflating) {
+    struct decode_call call = {.stream = stream,
+                               .reads = reads,
+                               .n_reads = n_reads,
+                               .selection = selection,
+                               .place = {-1, -1},
+                               .inflates_here = inflates_here};
     enum sx_status status;
     call.dictionaries = calloc((size_t)n_reads + 1, sizeof *call.dictionaries);
     call.columns = calloc((size_t)n_reads + 1, sizeof *call.columns);
@@ -216,6 +222,7 @@ static enum sx_status decode_some(struct cuda_stream *stream, const struct sx_co
     if (status == SX_OK)
         advance(&call);
     *out_place = call.place;
+    *out_was_inflating = call.was_inflating;
     for (int r = 0; call.dictionaries && call.columns && r < n_reads; r++) {
         decode_column_release(&call.dictionaries[r]);
         decode_column_release(&call.columns[r]);
@@ -224,6 +231,16 @@ static enum sx_status decode_some(struct cuda_stream *stream, const struct sx_co
     free(call.columns);
     free(call.numbers);
     free(call.numbered);
+    return status;
+}
+
+/* What the device can't decompress the host may, or it has the right words for what is wrong. */
+static enum sx_status decode_some(struct cuda_stream *stream, const struct sx_column_read *reads, int n_reads,
+                                  const struct sx_tensor *selection, struct sx_decode_place *out_place) {
+    bool was_inflating;
+    enum sx_status status = try_decode(stream, reads, n_reads, selection, out_place, false, &was_inflating);
+    if (status == SX_FILE && was_inflating)
+        status = try_decode(stream, reads, n_reads, selection, out_place, true, &was_inflating);
     return status;
 }
 

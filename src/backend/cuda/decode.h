@@ -92,6 +92,8 @@ struct decode_call {
     int32_t *numbered;                            /* and which of its pages */
     uint32_t n_numbers;
     struct sx_decode_place place;
+    bool inflates_here; /* pages are decompressed on the host */
+    bool was_inflating; /* the fault is one of the device's decompression */
     /* Who described the stream's faults before. */
     enum sx_status (*outer_describe)(struct cuda_stream *stream, const struct cuda_fault *fault,
                                      const void *context);

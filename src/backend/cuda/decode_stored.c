@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "backend/cuda/decode.h"
+#include "backend/cuda/inflate.h"
 
 enum { ALIGNMENT = 16 };
 
@@ -34,7 +35,10 @@ static enum sx_status upload(struct cuda_stream *stream, const struct sx_stored_
     struct sx_buffer *copy;
     SX_TRY(sx_buffer_create(stream->base.pool, span->length_bytes + DECODE_SLACK_BYTES, &copy,
                             &stream->base.error));
-    enum sx_status status = cuda_upload(stream, copy->data, span->bytes, span->length_bytes);
+    const bool is_pinned = span->owner && sx_pool_is_pinned(span->owner->pool);
+    enum sx_status status = is_pinned
+                                ? cuda_upload_pinned(stream, copy->data, span->bytes, span->length_bytes)
+                                : cuda_upload(stream, copy->data, span->bytes, span->length_bytes);
     if (status != SX_OK) {
         sx_buffer_release(copy);
         return status;
@@ -56,10 +60,17 @@ static enum sx_status bring_stored(struct decode_call *call, struct sx_decoder *
     return SX_OK;
 }
 
-/* ---- decompression on the host ---- */
+/* ---- decompression ---- */
 
+enum { N_CODECS = SX_CODEC_LZ4_RAW + 1 };
+
+/* What the device decompresses, by codec; and what the host needs for the rest. */
 struct inflater {
     struct decode_call *call;
+    struct {
+        struct cuda_inflate_item *items;
+        int64_t n, room;
+    } lists[N_CODECS];
     struct sx_codecs *codecs;
     void *plain; /* of one page */
     size_t room_bytes;
@@ -82,6 +93,40 @@ static enum sx_status inflate_here(struct inflater *inflater, const struct decod
         return sx_error_prefix(error, "page %d", listed->index);
     SX_TRY(status);
     return cuda_upload(stream, device, inflater->plain, plain_bytes);
+}
+
+static enum sx_status inflate_later(struct inflater *inflater, enum sx_parquet_codec codec,
+                                    struct cuda_inflate_item item) {
+    enum { FIRST_ROOM = 256 };
+    int64_t *n = &inflater->lists[codec].n, *room = &inflater->lists[codec].room;
+    if (*n == *room) {
+        const int64_t wanted = *room ? 2 * *room : FIRST_ROOM;
+        struct cuda_inflate_item *grown =
+            realloc(inflater->lists[codec].items, (size_t)wanted * sizeof *grown);
+        if (!grown)
+            return sx_error_set(&inflater->call->stream->base.error, SX_OUT_OF_MEMORY,
+                                "no memory for a list of pages");
+        inflater->lists[codec].items = grown;
+        *room = wanted;
+    }
+    inflater->lists[codec].items[(*n)++] = item;
+    return SX_OK;
+}
+
+static enum sx_status inflate_listed(struct inflater *inflater) {
+    struct cuda_stream *stream = inflater->call->stream;
+    for (int codec = 0; codec < N_CODECS; codec++)
+        if (inflater->lists[codec].n > 0)
+            SX_TRY(cuda_inflate(stream, (enum sx_parquet_codec)codec, inflater->lists[codec].items,
+                                inflater->lists[codec].n));
+    return SX_OK;
+}
+
+static void release_inflater(struct inflater *inflater) {
+    for (int codec = 0; codec < N_CODECS; codec++)
+        free(inflater->lists[codec].items);
+    sx_codecs_destroy(inflater->codecs);
+    sx_pool_free(inflater->call->stream->host_pool, inflater->plain, inflater->room_bytes);
 }
 
 /* ---- images ---- */
@@ -108,17 +153,32 @@ static enum sx_status place_plain(struct decode_call *call, struct decode_column
                             &call->stream->base.error);
 }
 
+static enum sx_status inflate_page(struct inflater *inflater, const struct decode_listed *listed,
+                                   const struct decode_page *page, size_t stored_bytes) {
+    struct decode_call *call = inflater->call;
+    const enum sx_parquet_codec codec = listed->decoder->chunk.spec.codec;
+    void *plain = (void *)(uintptr_t)page->image;
+    const uint8_t *device;
+    SX_TRY(sx_codec_check(codec, stored_bytes, page->image_bytes, &call->stream->base.error));
+    if (call->inflates_here ||
+        !cuda_inflate_takes(call->stream->device, codec, stored_bytes, page->image_bytes))
+        return inflate_here(inflater, listed, stored_bytes, page->image_bytes, plain);
+    SX_TRY(bring_stored(call, listed->decoder, listed->index, &device));
+    return inflate_later(inflater, codec,
+                         (struct cuda_inflate_item){device + listed->lead_bytes, stored_bytes, plain,
+                                                    page->image_bytes, page->number});
+}
+
 /* Where levels and values of the page will be. Levels of V2 pages stay with the stored bytes. */
 static enum sx_status bring_page(struct inflater *inflater, struct decode_column *column, int32_t i) {
     struct decode_call *call = inflater->call;
-    struct decode_listed *listed = &column->listed[i];
+    const struct decode_listed *listed = &column->listed[i];
     struct decode_page *page = &column->pages[i];
     const struct sx_page *stored = &listed->decoder->chunk.pages[listed->index];
     const uint8_t *device = NULL;
     const size_t stored_bytes = stored->stored_bytes - listed->lead_bytes;
-    const bool needs_stored = listed->plain_at < 0 || page->level_bytes > 0;
     call->place = (struct sx_decode_place){column->read, listed->part};
-    if (needs_stored)
+    if (listed->plain_at < 0 || page->level_bytes > 0)
         SX_TRY(bring_stored(call, listed->decoder, listed->index, &device));
     if (stored->kind == SX_PAGE_DATA_V2 && page->level_kind != DECODE_NO_LEVELS)
         page->levels = device ? device + listed->lead_bytes - page->level_bytes : column->plain->data;
@@ -131,9 +191,7 @@ static enum sx_status bring_page(struct inflater *inflater, struct decode_column
     page->image_bytes = stored->plain_bytes - listed->lead_bytes;
     if (page->image_bytes == 0) /* empty pages may have no bytes at all, whatever the codec */
         return SX_OK;
-    SX_TRY(sx_codec_check(listed->decoder->chunk.spec.codec, stored_bytes, page->image_bytes,
-                          &call->stream->base.error));
-    return inflate_here(inflater, listed, stored_bytes, page->image_bytes, (void *)(uintptr_t)page->image);
+    return inflate_page(inflater, listed, page, stored_bytes);
 }
 
 static enum sx_status bring_column(struct inflater *inflater, struct decode_column *column) {
@@ -151,7 +209,8 @@ enum sx_status decode_bring(struct decode_call *call) {
         if (status == SX_OK)
             status = bring_column(&inflater, &call->columns[r]);
     }
-    sx_codecs_destroy(inflater.codecs);
-    sx_pool_free(call->stream->host_pool, inflater.plain, inflater.room_bytes);
+    if (status == SX_OK)
+        status = inflate_listed(&inflater);
+    release_inflater(&inflater);
     return status;
 }

@@ -188,6 +188,14 @@ enum sx_status cuda_upload(struct cuda_stream *stream, void *device, const void 
     return SX_OK;
 }
 
+enum sx_status cuda_upload_pinned(struct cuda_stream *stream, void *device, const void *from, size_t bytes) {
+    const int64_t began_ns = sx_span_begin(stream->base.lane);
+    SX_TRY(cuda_check(stream, cudaMemcpyAsync(device, from, bytes, cudaMemcpyHostToDevice, stream->handle),
+                      "a copy to the device"));
+    sx_span_end(stream->base.lane, SX_SPAN_COPY, "upload of pinned memory", began_ns, (int64_t)bytes, 0);
+    return SX_OK;
+}
+
 enum sx_status cuda_download(struct cuda_stream *stream, void *to, const void *device, size_t bytes,
                              const char *why) {
     const int64_t began_ns = sx_span_begin(stream->base.lane);
