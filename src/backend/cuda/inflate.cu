@@ -1,10 +1,10 @@
-/* Checks before and after nvCOMP's kernels. A thread a piece: a walk through compressed bytes is one
- * dependent step after the other, and there are many pieces. */
+/* Checks before and after nvCOMP's kernels. A warp a piece: a walk through compressed bytes is one dependent
+ * step after the other, which one thread takes in a window that all have loaded (some 30 ns a step, where
+ * memory would take 500); and there are many pieces. */
 #include "backend/cuda/decode_kernel.h"
 #include "backend/cuda/launch_inflate.h"
 
-/* Few, so that threads which take different steps share few warps, and pieces spread over all processors. */
-enum { CHECK_THREADS = 8 };
+constexpr uint32_t WINDOW_BYTES = 4096;
 
 __device__ static inline void inflate_fault(const struct inflate_work &work, int64_t i) {
     cuda_fault_set(work.control, CUDA_FAULT_PAGE, work.pieces[i].what, 0, DECODE_INFLATE);
@@ -38,23 +38,72 @@ __device__ static inline struct snappy_element snappy_read(uint64_t bytes) {
     return {kind == 2 ? 3u : 5u, 0, behind & (kind == 2 ? 0xffff : 0xffffffff), high + 1};
 }
 
-/* Whether these are literals and copies that stay inside of both buffers and give what they should. */
-__device__ static inline bool snappy_is_sound(const struct inflate_piece &piece) {
-    enum { MAX_LENGTH_BYTES = 5, MAX_HEADER_BYTES = 5 };
-    uint64_t at = 0, made = 0, told;
-    if (!sx_stored_varint(piece.stored, piece.stored_bytes, &at, &told) || at > MAX_LENGTH_BYTES ||
-        told != piece.plain_bytes)
-        return false;
-    while (at < piece.stored_bytes) {
-        const struct snappy_element element = snappy_read(load_bytes(piece, (uint32_t)at, MAX_HEADER_BYTES));
-        at += element.header_bytes + element.literal_bytes;
-        if (!element.literal_bytes && (element.offset == 0 || element.offset > made))
-            return false;
-        made += element.plain_bytes;
-        if (at > piece.stored_bytes || made > piece.plain_bytes)
-            return false;
+struct snappy_walk {
+    uint64_t at, made; /* stored and plain bytes that are done */
+    bool is_bad;
+};
+
+/* A warp: the words with the piece's bytes from `base` on, as far as they are there and fit. Returns where in
+ * the window byte `base` is. */
+__device__ static inline uint32_t load_window(const struct inflate_piece &piece, uint64_t base,
+                                              uint64_t *window) {
+    const uint8_t *stored = (const uint8_t *)piece.stored;
+    const uint64_t left = piece.stored_bytes - base;
+    const uint32_t there = left < WINDOW_BYTES ? (uint32_t)left : WINDOW_BYTES;
+    const uint32_t skipped = (uint32_t)((uintptr_t)(stored + base) & 7), head = skipped ? 8 - skipped : 0;
+    const uint32_t whole = there > head ? (there - head) / 8 : 0, tail = head + whole * 8;
+    const uint64_t *words = (const uint64_t *)(stored + base + head);
+    uint8_t *bytes = (uint8_t *)window + skipped;
+    for (uint32_t k = threadIdx.x; k < whole; k += CUDA_WARP)
+        *(uint64_t *)(bytes + head + (size_t)k * 8) = words[k];
+    if (threadIdx.x < head && threadIdx.x < there)
+        bytes[threadIdx.x] = stored[base + threadIdx.x];
+    if (tail + threadIdx.x < there)
+        bytes[tail + threadIdx.x] = stored[base + tail + threadIdx.x];
+    __syncwarp();
+    return skipped;
+}
+
+/* One thread: as far as elements begin in the window, whose first byte is the piece's byte `base`. */
+__device__ static inline struct snappy_walk walk_window(const struct inflate_piece &piece, uint64_t base,
+                                                        const uint8_t *window, struct snappy_walk walk) {
+    constexpr uint32_t MAX_HEADER_BYTES = 5;
+    while (walk.at < piece.stored_bytes && walk.at - base <= WINDOW_BYTES - MAX_HEADER_BYTES) {
+        const uint8_t *from = window + (walk.at - base);
+        const uint64_t bytes = load_word(from, uint32_t()) | (uint64_t)from[4] << 32;
+        const struct snappy_element element = snappy_read(bytes);
+        walk.at += element.header_bytes + element.literal_bytes;
+        walk.is_bad = (!element.literal_bytes && (element.offset == 0 || element.offset > walk.made)) ||
+                      walk.at > piece.stored_bytes;
+        walk.made += element.plain_bytes;
+        if (walk.is_bad || walk.made > piece.plain_bytes) {
+            walk.is_bad = true;
+            break;
+        }
     }
-    return made == piece.plain_bytes;
+    return walk;
+}
+
+/* A warp: whether these are literals and copies that stay inside of both buffers and give what they should.
+ */
+__device__ static inline bool snappy_is_sound(const struct inflate_piece &piece, uint64_t *window) {
+    enum { MAX_LENGTH_BYTES = 5 };
+    struct snappy_walk walk = {};
+    uint64_t told;
+    if (!sx_stored_varint((const uint8_t *)piece.stored, piece.stored_bytes, &walk.at, &told) ||
+        walk.at > MAX_LENGTH_BYTES || told != piece.plain_bytes)
+        return false;
+    while (walk.at < piece.stored_bytes && !walk.is_bad) {
+        const uint64_t base = walk.at;
+        const uint32_t skipped = load_window(piece, base, window);
+        if (threadIdx.x == 0)
+            walk = walk_window(piece, base, (const uint8_t *)window + skipped, walk);
+        walk.at = __shfl_sync(0xffffffffu, walk.at, 0);
+        walk.made = __shfl_sync(0xffffffffu, walk.made, 0);
+        walk.is_bad = __shfl_sync(0xffffffffu, (int)walk.is_bad, 0);
+        __syncwarp();
+    }
+    return !walk.is_bad && walk.made == piece.plain_bytes;
 }
 
 /* ---- zstd (RFC 8878) ---- */
@@ -172,18 +221,24 @@ __device__ static inline bool zstd_is_sound(const struct inflate_piece &piece) {
 
 /* ---- kernels ---- */
 
-__device__ static inline bool is_sound(const struct inflate_piece &piece, enum inflate_codec codec) {
+/* A warp. */
+__device__ static inline bool is_sound(const struct inflate_piece &piece, enum inflate_codec codec,
+                                       uint64_t *window) {
     switch (codec) {
-    case INFLATE_SNAPPY: return snappy_is_sound(piece);
+    case INFLATE_SNAPPY: return snappy_is_sound(piece, window);
     case INFLATE_ZSTD: return zstd_is_sound(piece);
     default: return piece.stored_bytes > 0;
     }
 }
 
+/* A block of one warp per piece. */
 __global__ void check_pieces(const struct inflate_work work) {
-    for (int64_t i = cuda_thread(); i < work.n; i += cuda_threads()) {
+    __shared__ uint64_t window[WINDOW_BYTES / 8 + 2];
+    for (int64_t i = blockIdx.x; i < work.n; i += gridDim.x) {
         const struct inflate_piece piece = work.pieces[i];
-        const bool sound = is_sound(piece, work.codec);
+        const bool sound = is_sound(piece, work.codec, window);
+        if (threadIdx.x != 0)
+            continue;
         if (!sound)
             inflate_fault(work, i);
         work.stored[i] = sound ? piece.stored : work.spare;
@@ -203,7 +258,9 @@ __global__ void confirm_pieces(const struct inflate_work work) {
 }
 
 extern "C" void cuda_inflate_check(cudaStream_t stream, const struct inflate_work *work) {
-    SX_LAUNCH(check_pieces, cuda_blocks(work->n, CHECK_THREADS), CHECK_THREADS, 0, stream, *work);
+    constexpr int64_t MOST_BLOCKS = 1 << 20;
+    const unsigned blocks = (unsigned)(work->n < MOST_BLOCKS ? work->n : MOST_BLOCKS);
+    SX_LAUNCH(check_pieces, blocks, CUDA_WARP, 0, stream, *work);
 }
 
 extern "C" void cuda_inflate_confirm(cudaStream_t stream, const struct inflate_work *work) {
