@@ -1,14 +1,14 @@
 #!/bin/bash
 # Everything that needs a GPU, on any machine that has one: conformance of the CUDA backend, the same under
-# compute-sanitizer, TPC-H with --device cuda against DuckDB. Runs the program in the folder named by STACHIO_DIR (default
+# compute-sanitizer, decompression by nvCOMP with its rates, TPC-H with --device cuda against DuckDB. Runs the program in the folder named by STACHIO_DIR (default
 # build/release; libraries and tpchgen-cli may lie beside it, packed with xz; `conformance` in it or in its folder test).
-# Usage: scripts/gpu.sh OUT [conformance|sanitizer|tpch]...   Environment: SF ("1"), FAMILIES.
+# Usage: scripts/gpu.sh OUT [conformance|sanitizer|inflate|tpch]...   Environment: SF ("1"), FAMILIES.
 # Full logs go to OUT, a short table comes last.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 out=${1:?a folder for the logs}
 shift
-[ $# -gt 0 ] || set -- conformance sanitizer tpch
+[ $# -gt 0 ] || set -- conformance sanitizer inflate tpch
 dir=$(realpath "${STACHIO_DIR:-build/release}")
 families=${FAMILIES:-move eval hash sort group join decode}
 work=$(mktemp -d)
@@ -31,10 +31,13 @@ conformance_step() {
     done
 }
 
+find_sanitizer() {
+    command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null
+}
+
 sanitizer_step() {
     local sanitizer
-    sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null)
-    [ -n "$sanitizer" ] || { echo "sanitizer: no compute-sanitizer here"; return; }
+    sanitizer=$(find_sanitizer) || { echo "sanitizer: no compute-sanitizer here"; return; }
     for tool in memcheck racecheck; do
         for family in $families; do
             CONFORMANCE_MAX_ROWS=1000 timeout 150 "$sanitizer" --tool $tool --error-exitcode 9 \
@@ -42,6 +45,25 @@ sanitizer_step() {
             echo "$tool $family: exit $?: $(tail -1 "$out/$tool-$family.log")"
         done
     done
+}
+
+# Needs libnvcomp.so.5 beside the backend (scripts/setup.sh nvcomp). The last line is for information: nvCOMP promises
+# nothing for zstd pages with wrong bits inside.
+inflate_step() {
+    local run=(conformance --load "$STACHIO_CUDA_LIBRARY" inflate) sanitizer
+    timeout 120 "${run[@]}" >"$out/inflate.log" 2>&1
+    echo "inflate: exit $?: $(tail -1 "$out/inflate.log")"
+    grep -v '^device' "$out/inflate.log" | head -n 6 | sed 's/^/    /'
+    timeout 200 inflate_rates "$STACHIO_CUDA_LIBRARY" >"$out/inflate-rates.txt" 2>&1
+    echo "inflate, rates: exit $?"
+    cat "$out/inflate-rates.txt"
+    if sanitizer=$(find_sanitizer); then
+        timeout 200 "$sanitizer" --tool memcheck --error-exitcode 9 "$(command -v conformance)" "${run[@]:1}" \
+            >"$out/inflate-memcheck.log" 2>&1
+        echo "inflate, memcheck: exit $?: $(tail -1 "$out/inflate-memcheck.log")"
+    fi
+    CONFORMANCE_UNDEFINED=1 timeout 60 "${run[@]}" >"$out/inflate-undefined.log" 2>&1
+    echo "inflate, damage that is undefined for nvCOMP: exit $?: $(tail -1 "$out/inflate-undefined.log")"
 }
 
 tpch_step() {

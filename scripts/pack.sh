@@ -25,6 +25,8 @@ put $build/stachio
 put $build/libstachio.so libstachio.so.0.1
 [ ! -e $build/test/conformance ] || put $build/test/conformance
 [ ! -e $build/libstachio_cuda.so ] || put $build/libstachio_cuda.so
+[ ! -e $build/libnvcomp.so.5 ] || put $build/libnvcomp.so.5
+[ ! -e $build/inflate_rates ] || put $build/inflate_rates
 [ ! -e .deps/venv/bin/tpchgen-cli ] || put .deps/venv/bin/tpchgen-cli
 for library in $(needed $build/stachio $build/libstachio.so $build/libstachio_cuda.so); do
     case $(basename "$library") in

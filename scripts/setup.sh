@@ -1,10 +1,11 @@
 #!/bin/bash
-# Installs what is missing to build, demonstrate, test or check stachio. Usage: setup.sh [build|demo|test|lint|cuda]...
+# Installs what is missing to build, demonstrate, test or check stachio. Usage: setup.sh [build|demo|test|lint|cuda|nvcomp]...
 #   build  compiler, libraries (Debian packages) and libduckdb (into .deps/duckdb)
 #   demo   build, and the TPC-H generator (into .deps/venv)
 #   test   demo, and the Python packages that the tests compare with (into .deps/venv)
 #   lint   build, and clang's formatter, linter and fuzzer
 #   cuda   build, and nvcc where the machine has none (into .deps/cuda; build does it too where there is an NVIDIA GPU)
+#   nvcomp build, and NVIDIA's nvCOMP for decompression on a GPU (into .deps/nvcomp; under NVIDIA's licence, and never needed)
 # Runs again at no cost: what is there already is left alone, and nothing is printed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -17,7 +18,7 @@ die() {
     exit 1
 }
 
-want_build=0 want_demo=0 want_test=0 want_lint=0 want_cuda=0
+want_build=0 want_demo=0 want_test=0 want_lint=0 want_cuda=0 want_nvcomp=0
 [ $# -gt 0 ] || set -- build
 for stage in "$@"; do
     case $stage in
@@ -26,7 +27,8 @@ for stage in "$@"; do
     test) want_build=1 want_demo=1 want_test=1 ;;
     lint) want_build=1 want_lint=1 ;;
     cuda) want_build=1 want_cuda=1 ;;
-    *) die "unknown stage '$stage'; usage: setup.sh [build|demo|test|lint|cuda]..." ;;
+    nvcomp) want_build=1 want_nvcomp=1 ;;
+    *) die "unknown stage '$stage'; usage: setup.sh [build|demo|test|lint|cuda|nvcomp]..." ;;
     esac
 done
 
@@ -64,12 +66,17 @@ have_nvcc() {
 need_cuda=0
 if [ $want_cuda = 1 ] && ! have_nvcc; then need_cuda=1; fi
 
+nvcomp_stamp=$(stamp_of scripts/requirements-nvcomp.txt)
+need_nvcomp=0
+if [ $want_nvcomp = 1 ] && [ "$(cat .deps/nvcomp/.stamp 2>/dev/null)" != "$nvcomp_stamp" ]; then need_nvcomp=1; fi
+need_python=$((need_venv + need_cuda + need_nvcomp))
+
 # ---------------------------------------------------------------------------------------------------------
 # Packages of the system
 
 wanted=$DEBIAN_BUILD
 [ $want_lint = 0 ] || wanted+=" $DEBIAN_LINT"
-[ $((need_venv + need_cuda)) = 0 ] || wanted+=" $DEBIAN_PYTHON"
+[ $need_python = 0 ] || wanted+=" $DEBIAN_PYTHON"
 if ! have_duckdb && ! command -v npm >/dev/null; then wanted+=" $DEBIAN_NPM"; fi
 
 is_debian_12() {
@@ -107,7 +114,7 @@ find_missing_elsewhere() {
         pkg-config --exists $item 2>/dev/null || missing+=("$item (with headers)")
     done
     [ -e /usr/include/snappy-c.h ] || [ -e /usr/local/include/snappy-c.h ] || missing+=("snappy (with headers)")
-    if [ $((need_venv + need_cuda)) -gt 0 ]; then
+    if [ $need_python -gt 0 ]; then
         python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=("python3 with venv")
     fi
     if [ $want_lint = 1 ]; then
@@ -185,35 +192,47 @@ fi
 # ---------------------------------------------------------------------------------------------------------
 # Python packages
 
+# install_packages FOLDER REQUIREMENTS [OPTION]...: a new virtual environment with them; options are pip's.
+install_packages() {
+    local folder=$1 requirements=$2 python=/usr/bin/python3
+    shift 2
+    [ -x $python ] || python=python3
+    say "installing the packages of $requirements into $folder"
+    $python -m venv --clear "$folder" || die "python3 could not create $folder"
+    "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --no-input --no-cache-dir \
+        --only-binary=:all: --require-hashes "$@" -r "$requirements" </dev/null >&2 ||
+        die "pip could not install the packages of $requirements"
+}
+
 if [ $need_venv = 1 ]; then
     requirements=scripts/requirements-demo.txt stamp=$venv_demo
     if [ $want_test = 1 ]; then requirements=scripts/requirements.txt stamp=$venv_full; fi
-    python=/usr/bin/python3
-    [ -x $python ] || python=python3
-    say "installing the packages of $requirements into .deps/venv"
     rm -f .deps/venv/.stamp
-    $python -m venv --clear .deps/venv || die "python3 could not create .deps/venv"
-    .deps/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-input --no-cache-dir \
-        --only-binary=:all: --require-hashes -r $requirements </dev/null >&2 ||
-        die "pip could not install the packages of $requirements"
+    install_packages .deps/venv $requirements
     printf '%s\n' "$stamp" >.deps/venv/.stamp
 fi
 
 # ---------------------------------------------------------------------------------------------------------
-# nvcc
+# nvcc, nvCOMP
 
 if [ $need_cuda = 1 ]; then
-    python=/usr/bin/python3
-    [ -x $python ] || python=python3
-    say "installing the packages of scripts/requirements-cuda.txt into .deps/cuda"
     rm -rf .deps/cuda .deps/cuda-packages
-    $python -m venv --clear .deps/cuda-packages || die "python3 could not create .deps/cuda-packages"
-    .deps/cuda-packages/bin/python -m pip install --quiet --disable-pip-version-check --no-input --no-cache-dir \
-        --only-binary=:all: --require-hashes --no-deps -r scripts/requirements-cuda.txt </dev/null >&2 ||
-        die "pip could not install the packages of scripts/requirements-cuda.txt"
+    install_packages .deps/cuda-packages scripts/requirements-cuda.txt --no-deps
     toolkit=$(echo "$PWD"/.deps/cuda-packages/lib/python3*/site-packages/nvidia/cu13)
     [ -x "$toolkit/bin/nvcc" ] || die "the CUDA packages hold no nvcc"
     ln -sfn lib "$toolkit/lib64" # where nvcc looks
     ln -sfn "$toolkit" .deps/cuda
     printf '%s\n' "$cuda_stamp" >.deps/cuda/.stamp
+fi
+
+if [ $need_nvcomp = 1 ]; then
+    [ -n "$scratch" ] || scratch=$(mktemp -d "$PWD/.deps/tmp.XXXXXX")
+    install_packages "$scratch/nvcomp-packages" scripts/requirements-nvcomp.txt --no-deps
+    package=$(echo "$scratch"/nvcomp-packages/lib/python3*/site-packages/nvidia/libnvcomp)
+    mkdir -p "$scratch/nvcomp/lib"
+    mv "$package"/lib64/libnvcomp.so.* "$scratch/nvcomp/lib/" || die "the nvCOMP package holds no library"
+    mv "$package/include" "$package/LICENSE" "$scratch/nvcomp/"
+    printf '%s\n' "$nvcomp_stamp" >"$scratch/nvcomp/.stamp"
+    rm -rf .deps/nvcomp
+    mv "$scratch/nvcomp" .deps/nvcomp
 fi
