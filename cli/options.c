@@ -37,10 +37,17 @@ enum option_code {
     OPTION_QUERIES,
     OPTION_REPEAT,
     OPTION_COMPARE,
+    OPTION_ROWS,
+    OPTION_JSON,
 };
 
 /* Which commands take an option, as bits. */
-enum { QUERY = 1 << COMMAND_QUERY, RUN = 1 << COMMAND_TPCH_RUN, GENERATE = 1 << COMMAND_TPCH_GENERATE };
+enum {
+    QUERY = 1 << COMMAND_QUERY,
+    RUN = 1 << COMMAND_TPCH_RUN,
+    GENERATE = 1 << COMMAND_TPCH_GENERATE,
+    BENCH = 1 << COMMAND_BENCH
+};
 
 static const struct known_option {
     struct option option;
@@ -51,11 +58,11 @@ static const struct known_option {
     {{"command", required_argument, NULL, OPTION_COMMAND}, QUERY},
     {{"file", required_argument, NULL, OPTION_FILE}, QUERY},
     {{"output", required_argument, NULL, OPTION_OUTPUT}, QUERY | RUN | GENERATE},
-    {{"help", no_argument, NULL, OPTION_HELP}, QUERY | RUN | GENERATE},
-    {{"device", required_argument, NULL, OPTION_DEVICE}, QUERY | RUN},
-    {{"threads", required_argument, NULL, OPTION_THREADS}, QUERY | RUN},
-    {{"memory-limit", required_argument, NULL, OPTION_MEMORY_LIMIT}, QUERY | RUN},
-    {{"device-memory-limit", required_argument, NULL, OPTION_DEVICE_MEMORY_LIMIT}, QUERY | RUN},
+    {{"help", no_argument, NULL, OPTION_HELP}, QUERY | RUN | GENERATE | BENCH},
+    {{"device", required_argument, NULL, OPTION_DEVICE}, QUERY | RUN | BENCH},
+    {{"threads", required_argument, NULL, OPTION_THREADS}, QUERY | RUN | BENCH},
+    {{"memory-limit", required_argument, NULL, OPTION_MEMORY_LIMIT}, QUERY | RUN | BENCH},
+    {{"device-memory-limit", required_argument, NULL, OPTION_DEVICE_MEMORY_LIMIT}, QUERY | RUN | BENCH},
     {{"cache", required_argument, NULL, OPTION_CACHE}, QUERY | RUN},
     {{"cache-size", required_argument, NULL, OPTION_CACHE_SIZE}, QUERY | RUN},
     {{"format", required_argument, NULL, OPTION_FORMAT}, QUERY | RUN},
@@ -71,6 +78,8 @@ static const struct known_option {
     {{"queries", required_argument, NULL, OPTION_QUERIES}, RUN},
     {{"repeat", required_argument, NULL, OPTION_REPEAT}, RUN},
     {{"compare", required_argument, NULL, OPTION_COMPARE}, RUN},
+    {{"rows", required_argument, NULL, OPTION_ROWS}, BENCH},
+    {{"json", required_argument, NULL, OPTION_JSON}, BENCH},
 };
 enum { N_OPTIONS = sizeof known_options / sizeof *known_options };
 
@@ -265,6 +274,8 @@ static int read_option(struct options *options, int code, char *argument) {
     case OPTION_MAX_ROWS: return read_max_rows(options, argument);
     case OPTION_SF: return read_scale(options, argument);
     case OPTION_QUERIES: options->queries = argument; return 0;
+    case OPTION_ROWS: options->sizes = argument; return 0;
+    case OPTION_JSON: options->json = argument; return 0;
     case OPTION_REPEAT: return read_repeat(options, argument);
     default: return read_compare(options, argument);
     }
@@ -307,6 +318,8 @@ static int read_all(struct options *options, enum command command, int argc, cha
         if (failed)
             return failed;
     }
+    if (command == COMMAND_BENCH && optind < argc)
+        options->filter = argv[optind++];
     if (optind < argc)
         return report_usage("'%s' is not an option; SQL goes behind -c", argv[optind]);
     if (options->explain && options->analyze)

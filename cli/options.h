@@ -39,10 +39,14 @@ struct options {
     const char *queries;
     int repeat;
     bool compare;
+    /* stachio bench */
+    const char *sizes;
+    const char *json;
+    const char *filter;
 };
 
 /* Which options a command takes. */
-enum command { COMMAND_QUERY, COMMAND_TPCH_RUN, COMMAND_TPCH_GENERATE };
+enum command { COMMAND_QUERY, COMMAND_TPCH_RUN, COMMAND_TPCH_GENERATE, COMMAND_BENCH };
 
 /* argv[0] is the command's name. 0, or the exit status after telling what is wrong. Texts point into argv. */
 int options_read(struct options *options, enum command command, int argc, char **argv);

@@ -269,6 +269,37 @@ enum stachio_status stachio_trace_write(struct stachio_trace *trace,
 /* NULL allowed. */
 void stachio_trace_destroy(struct stachio_trace *trace);
 
+/* ---- measuring ---- */
+
+struct stachio_bench_options {
+    size_t size_bytes;   /* sizeof(struct stachio_bench_options) of the caller's header */
+    const int64_t *rows; /* sizes to measure with */
+    int n_rows;
+    const char *filter; /* cases with this in "PRIMITIVE NAME" only; NULL: all */
+    int threads;        /* each with a stream and its share of the rows; 0: the processors, on a GPU one */
+};
+
+/* One case of one primitive. */
+struct stachio_bench_result {
+    const char *primitive; /* "join_probe"; the first result is "copy" */
+    const char *name;
+    const char *device; /* as in a report */
+    int threads;
+    int64_t rows; /* of all threads together */
+    int runs;
+    double seconds;               /* the median of the runs */
+    double floor_bytes;           /* that have to be read and written */
+    double copy_bytes_per_second; /* what a plain copy reaches on this device, read and written */
+    const char *failure;          /* NULL: none; else why there are no times */
+};
+
+/* Times the primitives of the database's device and tells each result as soon as it is there. */
+enum stachio_status stachio_bench_primitives(struct stachio_db *db,
+                                             const struct stachio_bench_options *options,
+                                             void (*result)(void *context,
+                                                            const struct stachio_bench_result *result),
+                                             void *context, struct stachio_error *error);
+
 #ifdef __cplusplus
 }
 #endif

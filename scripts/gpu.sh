@@ -1,14 +1,15 @@
 #!/bin/bash
 # Everything that needs a GPU, on any machine that has one: conformance of the CUDA backend, the same under
-# compute-sanitizer, decompression by nvCOMP with its rates, TPC-H with --device cuda against DuckDB. Runs the program in the folder named by STACHIO_DIR (default
-# build/release; libraries and tpchgen-cli may lie beside it, packed with xz; `conformance` in it or in its folder test).
-# Usage: scripts/gpu.sh OUT [conformance|sanitizer|inflate|tpch]...   Environment: SF ("1"), FAMILIES.
+# compute-sanitizer, decompression by nvCOMP with its rates, the primitives' times, TPC-H with --device cuda against DuckDB.
+# Runs the program in the folder named by STACHIO_DIR (default build/release; libraries and tpchgen-cli may lie beside it,
+# packed with xz; `conformance` in it or in its folder test).
+# Usage: scripts/gpu.sh OUT [conformance|sanitizer|inflate|primitives|tpch]...   Environment: SF ("1"), FAMILIES, ROWS.
 # Full logs go to OUT, a short table comes last.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 out=${1:?a folder for the logs}
 shift
-[ $# -gt 0 ] || set -- conformance sanitizer inflate tpch
+[ $# -gt 0 ] || set -- conformance sanitizer inflate primitives tpch
 dir=$(realpath "${STACHIO_DIR:-build/release}")
 families=${FAMILIES:-move eval hash sort group join decode}
 work=$(mktemp -d)
@@ -64,6 +65,13 @@ inflate_step() {
     fi
     CONFORMANCE_UNDEFINED=1 timeout 60 "${run[@]}" >"$out/inflate-undefined.log" 2>&1
     echo "inflate, damage that is undefined for nvCOMP: exit $?: $(tail -1 "$out/inflate-undefined.log")"
+}
+
+primitives_step() { # ROWS: sizes
+    timeout 200 stachio bench primitives --device cuda --rows "${ROWS:-1048576,16777216,67108864}" \
+        --json "$out/primitives.json" >"$out/primitives.txt" 2>"$out/primitives.err"
+    echo "primitives: exit $?"
+    cat "$out/primitives.txt" "$out/primitives.err"
 }
 
 tpch_step() {

@@ -29,6 +29,11 @@ struct stachio_db {
     struct sx_arena split_arena;
 };
 
+/* "cpu", or the GPU's name. */
+static inline const char *sx_db_device(const struct stachio_db *db) {
+    return db->device.name ? db->device.name : "cpu";
+}
+
 struct stachio_db *sx_db_retain(struct stachio_db *db);
 void sx_db_release(struct stachio_db *db);
 

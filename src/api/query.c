@@ -145,8 +145,7 @@ void stachio_query_report(struct stachio_query *query, struct stachio_report *ou
     *out_report = (struct stachio_report){
         .engine = query->engine,
         .fallback_reason = query->reason,
-        .device = query->db->device.name && query->engine == STACHIO_ENGINE_STACHIO ? query->db->device.name
-                                                                                    : "cpu",
+        .device = query->engine == STACHIO_ENGINE_STACHIO ? sx_db_device(query->db) : "cpu",
         .threads = query->db->threads,
         .plan_seconds = query->plan_seconds,
         .execute_seconds = query->execute_seconds,

@@ -1,0 +1,213 @@
+/* Hash join: the build, the probe with its payload, and the runtime filter. Half of the probe rows match. */
+#include "bench/case.h"
+
+enum { MOST_PAYLOAD = 4, FIRST_BUILD_COLUMN = 1, TABLE_BYTES = 8 + 8 /* a slot and a key */ };
+/* Keys are multiples of it, so that they are no range. */
+static const int64_t spread = 2654435761;
+
+/* `column` numbers times `spread`: keys of which there are so many. */
+static enum sx_status spread_keys(struct bench_worker *worker, const struct sx_tensor *numbers,
+                                  int64_t values, struct sx_tensor *out_keys) {
+    struct bench_program p = {0};
+    const struct sx_type type = sx_type_of(SX_TYPE_I64);
+    const int32_t in = bench_input(&p, type), most = bench_number(&p, type, values),
+                  factor = bench_number(&p, type, spread);
+    bench_output(&p,
+                 bench_call(&p, SX_FN_MUL, type, bench_call(&p, SX_FN_MOD, type, in, most, 0), factor, 0));
+    return bench_apply(worker, &p, numbers, out_keys);
+}
+
+static int64_t n_keys(const struct bench_case *c) {
+    return c->count / c->copies;
+}
+
+/* The worker's share of the build side: keys, then payload. */
+static enum sx_status make_build_side(struct bench_worker *worker, const struct bench_case *c,
+                                      struct sx_tensor *out_columns) {
+    const int64_t n = worker->bench->n_workers, first = c->count * worker->index / n;
+    const int64_t rows = c->count * (worker->index + 1) / n - first;
+    struct sx_tensor numbers = {0};
+    enum sx_status status;
+    SX_GO(worker->bench->ops->iota(worker->stream, SX_TYPE_I64, first, rows, &numbers));
+    SX_GO(spread_keys(worker, &numbers, n_keys(c), &out_columns[0]));
+    for (int k = 0; k < c->n_payload; k++)
+        SX_GO(bench_values(worker, sx_type_of(SX_TYPE_I64), 1000000, ((int64_t)k << 50) + first, rows,
+                           &out_columns[1 + k]));
+out:
+    sx_tensor_release(&numbers);
+    return status;
+}
+
+static enum sx_status prepare(struct bench_worker *worker, struct bench_case *c) {
+    struct sx_tensor numbers = {0};
+    SX_TRY(make_build_side(worker, c, &worker->columns[FIRST_BUILD_COLUMN]));
+    SX_TRY(
+        bench_values(worker, sx_type_of(SX_TYPE_I64), 2 * n_keys(c), worker->first, worker->rows, &numbers));
+    enum sx_status status = spread_keys(worker, &numbers, 2 * n_keys(c), &worker->columns[0]);
+    sx_tensor_release(&numbers);
+    return status;
+}
+
+/* ---- build ---- */
+
+static enum sx_status append(struct bench_worker *worker, struct bench_case *c) {
+    const struct sx_tensor *build = &worker->columns[FIRST_BUILD_COLUMN];
+    const int64_t most = worker->bench->chunk_rows;
+    for (int64_t first = 0; first < build[0].length; first += most) {
+        const int64_t left = build[0].length - first, rows = left < most ? left : most;
+        struct sx_tensor slices[1 + MOST_PAYLOAD] = {0};
+        for (int i = 0; i <= c->n_payload; i++)
+            sx_tensor_slice(&build[i], first, rows, &slices[i]);
+        enum sx_status status = worker->bench->ops->join_append(worker->stream, c->join, worker->index,
+                                                                &slices[0], &slices[1], rows);
+        for (int i = 0; i <= c->n_payload; i++)
+            sx_tensor_release(&slices[i]);
+        SX_TRY(status);
+    }
+    return SX_OK;
+}
+
+static enum sx_status build_parts(struct bench_worker *worker, struct bench_case *c) {
+    struct bench *bench = worker->bench;
+    for (int part; (part = atomic_fetch_add(&bench->next_part, 1)) < bench->n_parts;)
+        SX_TRY(bench->ops->join_build(worker->stream, c->join, part));
+    return SX_OK;
+}
+
+static enum sx_status create(struct bench *bench, struct bench_case *c) {
+    const struct sx_type number = sx_type_of(SX_TYPE_I64);
+    const struct sx_type payload[MOST_PAYLOAD] = {number, number, number, number};
+    const bool null_equal = false;
+    const struct sx_join_spec spec = {1,       &number, &null_equal,     c->n_payload,
+                                      payload, false,   bench->n_workers};
+    return bench->ops->join_create(bench->workers[0].stream, &spec, &c->join);
+}
+
+static enum sx_status build(struct bench *bench, struct bench_case *c) {
+    SX_TRY(bench_parallel(bench, c, append));
+    SX_TRY(bench->ops->join_finish(bench->workers[0].stream, c->join, &bench->n_parts));
+    SX_TRY(bench->ops->synchronise(bench->workers[0].stream, "a build side is whole"));
+    atomic_store(&bench->next_part, 0);
+    return bench_parallel(bench, c, build_parts);
+}
+
+static enum sx_status create_and_build(struct bench *bench, struct bench_case *c) {
+    SX_TRY(create(bench, c));
+    return build(bench, c);
+}
+
+static void destroy(struct bench *bench, struct bench_case *c) {
+    if (c->join)
+        bench->ops->join_destroy(bench->workers[0].stream, c->join);
+    c->join = NULL;
+}
+
+/* ---- probe ---- */
+
+static enum sx_status take_payload(struct bench_worker *worker, struct bench_case *c,
+                                   const struct sx_tensor *build_rows) {
+    const struct sx_backend_ops *ops = worker->bench->ops;
+    for (int k = 0; k < c->n_payload; k++) {
+        struct sx_tensor out = {0};
+        SX_TRY(ops->gather(worker->stream, ops->join_payload(c->join, k), build_rows, &out));
+        sx_tensor_release(&out);
+    }
+    return SX_OK;
+}
+
+static enum sx_status use_probe(struct bench_worker *worker, struct bench_case *c,
+                                const struct sx_batch *batch) {
+    enum { HOST_PAIRS = 32768 }; /* a round of src/exec/join_probe.c */
+    const int64_t most = worker->bench->chunk_rows > HOST_PAIRS ? worker->bench->chunk_rows : HOST_PAIRS;
+    struct sx_probe_cursor cursor = {0};
+    while (!cursor.done) {
+        struct sx_tensor probe_rows = {0}, build_rows = {0};
+        SX_TRY(worker->bench->ops->join_probe(worker->stream, c->join, batch->columns, batch->rows,
+                                              SX_PROBE_ALL, most, &cursor, &probe_rows, &build_rows));
+        enum sx_status status = take_payload(worker, c, &build_rows);
+        sx_tensor_release(&probe_rows);
+        sx_tensor_release(&build_rows);
+        SX_TRY(status);
+    }
+    return SX_OK;
+}
+
+static enum sx_status use_filter(struct bench_worker *worker, struct bench_case *c,
+                                 const struct sx_batch *batch) {
+    struct sx_tensor selection = {0};
+    SX_TRY(worker->bench->ops->join_filter(worker->stream, c->join, &batch->columns[0], NULL, &selection));
+    sx_tensor_release(&selection);
+    return SX_OK;
+}
+
+/* ---- cases ---- */
+
+static void name(struct bench_case *c) {
+    bench_name(c, "%lld build rows, %s, payload %d", (long long)c->count,
+               c->copies > 1 ? "10 a key" : "unique", c->n_payload);
+}
+
+static void measure_build(struct bench *bench, int64_t build_rows, int copies, int n_payload) {
+    struct bench_case c = {.primitive = "join_build",
+                           .rows = build_rows,
+                           .count = build_rows,
+                           .copies = copies,
+                           .n_payload = n_payload,
+                           .prepare = prepare,
+                           .begin = create,
+                           .run = build,
+                           .end = destroy};
+    c.bytes = (8 + 8 + 8 + n_payload * 16) * (double)build_rows;
+    name(&c);
+    bench_measure(bench, &c);
+}
+
+static void measure_probe(struct bench *bench, int64_t rows, int64_t build_rows, int copies, int n_payload) {
+    struct bench_case c = {.primitive = "join_probe",
+                           .rows = rows,
+                           .n_columns = 1,
+                           .count = build_rows,
+                           .copies = copies,
+                           .n_payload = n_payload,
+                           .prepare = prepare,
+                           .use = use_probe,
+                           .begin = create_and_build,
+                           .run = bench_run_chunks,
+                           .end = destroy};
+    const double sector = bench_sector(bench, (double)build_rows * TABLE_BYTES), pairs = 0.5 * copies;
+    c.bytes =
+        (8 + 2 * sector + pairs * (12 + n_payload * (8 + 8 + (sector > 0 ? sector : 8)))) * (double)rows;
+    name(&c);
+    bench_measure(bench, &c);
+}
+
+static void measure_filter(struct bench *bench, int64_t rows, int64_t build_rows) {
+    struct bench_case c = {.primitive = "join_filter",
+                           .rows = rows,
+                           .n_columns = 1,
+                           .count = build_rows,
+                           .copies = 1,
+                           .prepare = prepare,
+                           .use = use_filter,
+                           .begin = create_and_build,
+                           .run = bench_run_chunks,
+                           .end = destroy};
+    c.bytes = (8 + bench_sector(bench, (double)build_rows * TABLE_BYTES) + 0.5 * 4) * (double)rows;
+    name(&c);
+    bench_measure(bench, &c);
+}
+
+void bench_joins(struct bench *bench, int64_t rows) {
+    static const int64_t builds[] = {10000, 1000000, 10000000};
+    for (size_t i = 0; i < sizeof builds / sizeof *builds; i++) {
+        const int64_t build_rows = i == 0 && rows < builds[i] ? rows : builds[i];
+        if (build_rows > rows)
+            break;
+        for (int copies = 1; copies <= 10; copies += 9)
+            for (int n_payload = 1; n_payload <= MOST_PAYLOAD; n_payload += MOST_PAYLOAD - 1) {
+                measure_build(bench, build_rows, copies, n_payload);
+                measure_probe(bench, rows, build_rows, copies, n_payload);
+            }
+        measure_filter(bench, rows, build_rows);
+    }
+}

@@ -1,0 +1,82 @@
+"""stachio bench primitives: every family on the CPU and on the emulated device, as a table and as JSON."""
+
+import json
+import os
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "lib"))
+
+from check import Checks, require, scratch_directory
+from oracle import run_stachio
+
+FAMILIES = {"copy", "eval_run", "eval_select", "gather", "concat", "mask_to_index", "hash", "partition", "group",
+            "join_build", "join_probe", "join_filter", "sort"}
+EMULATED = os.path.join(os.environ.get("BUILD_DIR", ""), "libstachio_cuda_emulated.so")
+
+
+def measure(scratch, rows, *options):
+    """The results by (primitive, case, rows); checks what every result has."""
+    path = os.path.join(scratch, "bench.json")
+    run = run_stachio(["bench", "primitives", "--rows", rows, "--json", path, *options]).succeeded()
+    with open(path, encoding="utf-8") as file:
+        report = json.load(file)
+    table = run.out.decode().splitlines()
+    require(len(table) == len(report["results"]) + 2 and report["device"] in table[0], run.out.decode())
+    for result in report["results"]:
+        require("failure" not in result, str(result))
+        require(result["seconds"] > 0 and result["floor_bytes"] > 0 and result["runs"] >= 1, str(result))
+        require(result["copy_bytes_per_second"] > 0, str(result))
+    found = {(result["primitive"], result["case"], result["rows"]): result for result in report["results"]}
+    require(len(found) == len(report["results"]), "two results of one name")
+    return report["device"], found
+
+
+def check_cpu(scratch):
+    device, found = measure(scratch, "5000,20000", "--device", "cpu", "--threads", "2")
+    require(device == "cpu" and {key[0] for key in found} == FAMILIES, f"{device}: {sorted(found)}")
+    require({key[2] for key in found if key[0] == "sort"} == {5000, 20000}, "sizes")
+    require(all(result["threads"] == 2 for result in found.values()), "threads")
+    # bytes that follow from the sizes alone
+    require(found["copy", "int64", 20000]["floor_bytes"] == 16 * 20000, "copy")
+    require(found["partition", "16 parts", 5000]["floor_bytes"] == 12 * 5000, "partition")
+    require(found["hash", "two int64", 5000]["floor_bytes"] == 24 * 5000, "hash")
+
+
+def check_device(scratch):
+    os.environ["STACHIO_CUDA_LIBRARY"] = EMULATED
+    try:
+        _, found = measure(scratch, "1024", "--device", "cuda", "--threads", "2")
+        _, alone = measure(scratch, "1024", "--device", "cuda", "hash")
+    finally:
+        del os.environ["STACHIO_CUDA_LIBRARY"]
+    require({key[0] for key in found} == FAMILIES, str(sorted(found)))
+    require(all(result["threads"] == 1 for result in alone.values()), "a device has one stream by default")
+
+
+def check_filter(scratch):
+    _, found = measure(scratch, "2000", "sort strings")
+    require({key[:2] for key in found} == {("copy", "int64"), ("sort", "strings"), ("sort", "strings, the first 100")},
+            str(sorted(found)))
+
+
+def check_usage(_):
+    for options in (["--rows", "1"], ["--rows", "x"], ["--rows", "2000,"], ["--rows", ""], ["a", "b"], ["-c", "SELECT 1"]):
+        run = run_stachio(["bench", "primitives", *options])
+        require(run.status == 2 and run.error.startswith("stachio: "), str(run))
+    run = run_stachio(["bench", "primitives", "--rows", "2000", "--json", "/nowhere/x.json", "hash"])
+    require(run.status == 3, str(run))
+
+
+def main():
+    checks = Checks()
+    with scratch_directory() as scratch:
+        cases = [check_cpu, check_filter, check_usage] + ([check_device] if os.path.exists(EMULATED) else [])
+        for check in cases:
+            with checks.case(check.__name__):
+                check(scratch)
+    checks.finish()
+
+
+if __name__ == "__main__":
+    main()
