@@ -28,6 +28,7 @@ static const char help[] =
     "      --max-rows N          rows of a table that are shown; 0: all (40 on a terminal, else all)\n"
     "      --threads N           worker threads (all processors)\n"
     "      --memory-limit SIZE   for columns, tables and queues, as in 512MB, 4GiB, 50% (80% of the memory)\n"
+    "      --io IO               auto, buffered or direct: whether files are read past the system's cache\n"
     "      --cache C             off or host: keep the stored bytes of columns for later queries (host with "
     "a GPU)\n"
     "      --cache-size SIZE     most that the cache takes of the memory limit (half of it)\n"

@@ -22,6 +22,7 @@ enum option_code {
     OPTION_THREADS,
     OPTION_MEMORY_LIMIT,
     OPTION_DEVICE_MEMORY_LIMIT,
+    OPTION_IO,
     OPTION_CACHE,
     OPTION_CACHE_SIZE,
     OPTION_FORMAT,
@@ -63,6 +64,7 @@ static const struct known_option {
     {{"threads", required_argument, NULL, OPTION_THREADS}, QUERY | RUN | BENCH},
     {{"memory-limit", required_argument, NULL, OPTION_MEMORY_LIMIT}, QUERY | RUN | BENCH},
     {{"device-memory-limit", required_argument, NULL, OPTION_DEVICE_MEMORY_LIMIT}, QUERY | RUN | BENCH},
+    {{"io", required_argument, NULL, OPTION_IO}, QUERY | RUN},
     {{"cache", required_argument, NULL, OPTION_CACHE}, QUERY | RUN},
     {{"cache-size", required_argument, NULL, OPTION_CACHE_SIZE}, QUERY | RUN},
     {{"format", required_argument, NULL, OPTION_FORMAT}, QUERY | RUN},
@@ -177,6 +179,15 @@ static int read_device(struct options *options, const char *text) {
     return at < 0 ? 2 : 0;
 }
 
+static int read_io(struct options *options, const char *text) {
+    static const char *const names[] = {"auto", "buffered", "direct", "cufile", NULL};
+    int at = find_name("--io", text, names);
+    if (at > (int)STACHIO_IO_DIRECT)
+        return report_usage("--io: this build can't read by cuFile; use direct");
+    options->db.io = (enum stachio_io)at;
+    return at < 0 ? 2 : 0;
+}
+
 static int read_cache(struct options *options, const char *text) {
     static const char *const names[] = {"auto", "off", "host", "device", NULL};
     int at = find_name("--cache", text, names);
@@ -262,6 +273,7 @@ static int read_option(struct options *options, int code, char *argument) {
     case OPTION_MEMORY_LIMIT: return read_size("--memory-limit", argument, &options->db.memory_limit_bytes);
     case OPTION_DEVICE_MEMORY_LIMIT:
         return read_size("--device-memory-limit", argument, &options->db.device_memory_limit_bytes);
+    case OPTION_IO: return read_io(options, argument);
     case OPTION_CACHE: return read_cache(options, argument);
     case OPTION_CACHE_SIZE: return read_size("--cache-size", argument, &options->db.cache_bytes);
     case OPTION_FORMAT: return read_format(options, argument);

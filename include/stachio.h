@@ -133,6 +133,14 @@ enum stachio_cache {
     STACHIO_CACHE_HOST /* in the host's memory; with a GPU page-locked, so that it copies at full speed */
 };
 
+/* How files are read. */
+enum stachio_io {
+    STACHIO_IO_AUTO, /* through the operating system's cache of files, except what that lacks of tables that
+                        it could not hold */
+    STACHIO_IO_BUFFERED, /* through that cache */
+    STACHIO_IO_DIRECT    /* past it (O_DIRECT); queries fail on file systems that can't */
+};
+
 struct stachio_options {
     size_t
         size_bytes; /* sizeof(struct stachio_options) of the caller's header: set by stachio_options_init */
@@ -142,6 +150,7 @@ struct stachio_options {
     enum stachio_device device;
     enum stachio_engine engine;
     uint64_t device_memory_limit_bytes; /* of a GPU's memory; 0: nine tenths of what is free */
+    enum stachio_io io;
     enum stachio_cache cache;
     uint64_t cache_bytes; /* most that the cache holds: a part of memory_limit_bytes, given up when a query
                              needs it; 0: half of that */

@@ -110,7 +110,7 @@ find_missing_elsewhere() {
         command -v $item >/dev/null || missing+=("$item")
     done
     if ! have_duckdb && ! command -v npm >/dev/null; then missing+=(npm); fi
-    for item in libzstd liblz4 libbrotlidec zlib json-c libedit libdeflate; do
+    for item in libzstd liblz4 libbrotlidec zlib json-c libedit libdeflate liburing; do
         pkg-config --exists $item 2>/dev/null || missing+=("$item (with headers)")
     done
     [ -e /usr/include/snappy-c.h ] || [ -e /usr/local/include/snappy-c.h ] || missing+=("snappy (with headers)")

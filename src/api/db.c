@@ -31,6 +31,8 @@ static enum stachio_status read_options(const struct stachio_options *given,
         return sx_api_error(error, STACHIO_USAGE, "engine: there is no number %d", (int)out_options->engine);
     if ((int)out_options->device < STACHIO_DEVICE_AUTO || out_options->device > STACHIO_DEVICE_CUDA)
         return sx_api_error(error, STACHIO_USAGE, "device: there is no number %d", (int)out_options->device);
+    if ((int)out_options->io < STACHIO_IO_AUTO || out_options->io > STACHIO_IO_DIRECT)
+        return sx_api_error(error, STACHIO_USAGE, "io: there is no number %d", (int)out_options->io);
     if ((int)out_options->cache < STACHIO_CACHE_AUTO || out_options->cache > STACHIO_CACHE_HOST)
         return sx_api_error(error, STACHIO_USAGE, "cache: there is no number %d", (int)out_options->cache);
     if (!out_options->threads)
@@ -41,8 +43,8 @@ static enum stachio_status read_options(const struct stachio_options *given,
 }
 
 /* Without a GPU the operating system's cache of files does as well. */
-static size_t cache_bytes(const struct stachio_options *options, const struct sx_backend *backend,
-                          size_t limit) {
+static size_t choose_cache(const struct stachio_options *options, const struct sx_backend *backend,
+                           size_t limit) {
     if (options->cache == STACHIO_CACHE_OFF ||
         (options->cache == STACHIO_CACHE_AUTO && !backend->io_pool_create))
         return 0;
@@ -56,7 +58,8 @@ static enum sx_status open_parts(struct stachio_db *db, const struct stachio_opt
     SX_TRY(sx_pool_create(limit, &db->pool, error));
     SX_TRY(sx_device_open(options->device, (size_t)options->device_memory_limit_bytes, &db->device,
                           &db->backend, error));
-    db->cache_bytes = cache_bytes(options, db->backend, limit);
+    db->io = options->io;
+    db->cache_bytes = choose_cache(options, db->backend, limit);
     sigset_t previous;
     sx_signals_block(&previous);
     enum sx_status status = sx_frontend_open(db->threads, limit, &db->frontend, error);
@@ -119,12 +122,16 @@ static int reader_threads(int threads) {
 }
 
 static enum sx_status start_storage(struct stachio_db *db, struct sx_error *error) {
+    static const enum sx_io ios[] = {SX_IO_AUTO, SX_IO_BUFFERED, SX_IO_DIRECT};
+    const int64_t memory_bytes = (int64_t)sx_system_memory(), cache_bytes = (int64_t)db->cache_bytes;
     if (db->backend->io_pool_create && !db->io_pool)
         SX_TRY(db->backend->io_pool_create(db->backend, db->pool, &db->io_pool, error));
     const struct sx_storage_options options = {
         .pool = db->io_pool ? db->io_pool : db->pool,
         .budget = db->pool,
         .n_reader_threads = reader_threads(db->threads),
+        .io = ios[db->io],
+        .page_cache_bytes = memory_bytes > cache_bytes ? (memory_bytes - cache_bytes) / 2 : 1,
         .cache_bytes = db->cache_bytes,
     };
     return sx_storage_create(&options, &db->storage, error);

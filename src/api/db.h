@@ -17,6 +17,7 @@ struct stachio_db {
     atomic_int engine;    /* enum stachio_engine of new queries */
     pthread_mutex_t lock; /* held by whoever plans, runs or asks for tables */
     int threads;
+    enum stachio_io io;
     size_t cache_bytes; /* of the storage's cache; 0: none */
     struct sx_pool *pool;
     const struct sx_backend *backend;

@@ -98,6 +98,10 @@ enum sx_status sx_pool_create_over(size_t limit_bytes, struct sx_pool_source sou
     return status;
 }
 
+size_t sx_pool_alignment(const struct sx_pool *pool) {
+    return pool->source.granule_bytes > ALIGNMENT ? pool->source.granule_bytes : ALIGNMENT;
+}
+
 bool sx_pool_is_pinned(const struct sx_pool *pool) {
     return pool->source.is_pinned && pool->source.is_pinned(pool->source.context);
 }

@@ -39,6 +39,9 @@ void sx_pool_destroy(struct sx_pool *pool);
  * the pool grows, when the system refuses to lock more. */
 bool sx_pool_is_pinned(const struct sx_pool *pool);
 
+/* Of the memory that sx_pool_alloc gives: 64 bytes, or more. */
+size_t sx_pool_alignment(const struct sx_pool *pool);
+
 /* Memory aligned to 64 bytes, not zeroed; size 0 gives a valid pointer. Past the limit: SX_OUT_OF_MEMORY, and
  * the text says how much was asked, used and allowed. */
 SX_MUST_CHECK enum sx_status sx_pool_alloc(struct sx_pool *pool, size_t size_bytes, void **out_memory,

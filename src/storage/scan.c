@@ -46,6 +46,9 @@ enum sx_status sx_storage_create(const struct sx_storage_options *options, struc
         status = sx_chunk_cache_create(options->budget ? options->budget : options->pool,
                                        options->cache_bytes, &storage->cache, error);
     if (status == SX_OK)
+        status =
+            sx_reader_create(options->pool, options->io, options->page_cache_bytes, &storage->reader, error);
+    if (status == SX_OK)
         status = start_threads(storage, options->n_reader_threads, error);
     if (status != SX_OK) {
         sx_storage_destroy(storage);
@@ -65,6 +68,7 @@ void sx_storage_destroy(struct sx_storage *storage) {
     for (int i = 0; i < storage->n_threads; i++)
         pthread_join(storage->threads[i], NULL);
     free(storage->threads);
+    sx_reader_destroy(storage->reader);
     sx_chunk_cache_destroy(storage->cache);
     sx_footer_cache_destroy(storage->footers);
     pthread_cond_destroy(&storage->work);
@@ -151,6 +155,7 @@ static enum sx_status open_files(struct sx_scan *scan, const struct sx_scan_requ
             file->trace_name = sx_trace_text(scan->trace, "%s", file->path);
         SX_TRY(sx_footer_cache_get(scan->storage->footers, file->path, &file->footer, &file->stamp, error));
         scan->n_files++;
+        scan->files_bytes += file->stamp.size_bytes;
         SX_TRY(scan_match_columns(scan, f, error));
         if (__builtin_add_overflow(scan->n_units, file->footer->n_groups, &scan->n_units) ||
             __builtin_add_overflow(scan->total_rows, file->footer->n_rows, &scan->total_rows))
@@ -270,10 +275,12 @@ void sx_scan_close(struct sx_scan *scan) {
 
 /* ---- reading ahead ---- */
 
-/* Whether the begin of a unit is missing in the page cache. */
+/* Whether the begin of a unit is missing in the page cache, or that is not asked. */
 static bool is_cold(struct sx_scan *scan, const struct scan_unit *unit) {
     uint8_t probe[512];
     int fd;
+    if (scan->n_columns > 0 && sx_reader_is_direct(scan->storage->reader, scan->files_bytes))
+        return true;
     if (scan->n_columns == 0 || scan_unit_rows(scan, unit) == 0 ||
         scan_file_fd(scan, unit->file, &fd, NULL) != SX_OK)
         return false;

@@ -3,6 +3,7 @@
 #ifndef SX_STORAGE_SCAN_H
 #define SX_STORAGE_SCAN_H
 
+#include "storage/reader.h"
 #include "tensor/page.h"
 
 struct sx_storage;
@@ -13,7 +14,9 @@ struct sx_storage_options {
     struct sx_pool *pool;   /* for what is read from files */
     struct sx_pool *budget; /* whose limit `pool` counts in; NULL: its own */
     int n_reader_threads;
-    size_t cache_bytes; /* most bytes of column chunks kept in `pool` for later scans; 0: none */
+    enum sx_io io;
+    int64_t page_cache_bytes; /* see sx_reader_create */
+    size_t cache_bytes;       /* most bytes of column chunks kept in `pool` for later scans; 0: none */
 };
 
 /* Footer cache, cache of column chunks, and reader threads. The pools must outlive it. */

@@ -1,5 +1,4 @@
 /* Reading the pages of one row group in few large requests. */
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,10 +18,8 @@ struct span {
 
 /* Spans near to each other are read as one. */
 struct extent {
-    int64_t offset;
-    int64_t length_bytes;
+    struct sx_read read;
     int first, count; /* in `order` */
-    struct sx_buffer *buffer;
 };
 
 struct fetch {
@@ -30,7 +27,6 @@ struct fetch {
     const struct scan_unit *unit;
     const struct scan_selection *selection;
     struct sx_arena arena;
-    int fd;
     bool is_cold;
     struct span *spans; /* by column, then by place in the file */
     int n_spans;
@@ -40,7 +36,7 @@ struct fetch {
     int n_extents;
 };
 
-static const int64_t most_extent_bytes = (int64_t)8 << 20, most_request_bytes = (int64_t)4 << 20;
+static const int64_t most_extent_bytes = (int64_t)8 << 20;
 
 /* What is read as one stays in the cache as one. */
 static const int64_t most_cached_extent_bytes = (int64_t)1 << 20;
@@ -118,16 +114,16 @@ static void group_spans(struct fetch *fetch) {
     for (int i = 0; i < n; i++) {
         const struct span *span = &fetch->spans[fetch->order[i]];
         int64_t end = span->offset + span->length_bytes;
-        int64_t last_end = last ? last->offset + last->length_bytes : 0;
+        int64_t last_end = last ? last->read.offset + last->read.length_bytes : 0;
         bool overlaps = last && span->offset < last_end;
-        if (overlaps || (last && span->offset - last_end < gap && end - last->offset <= most_bytes)) {
-            last->length_bytes = (end > last_end ? end : last_end) - last->offset;
+        if (overlaps || (last && span->offset - last_end < gap && end - last->read.offset <= most_bytes)) {
+            last->read.length_bytes = (end > last_end ? end : last_end) - last->read.offset;
             last->count++;
             continue;
         }
         last = &fetch->extents[fetch->n_extents++];
         *last = (struct extent){
-            .offset = span->offset, .length_bytes = span->length_bytes, .first = i, .count = 1};
+            .read = {.offset = span->offset, .length_bytes = span->length_bytes}, .first = i, .count = 1};
     }
 }
 
@@ -163,42 +159,21 @@ static void keep_extent(struct fetch *fetch, const struct extent *extent) {
         const struct span *span = &fetch->spans[fetch->order[extent->first + i]];
         parts[i] = (struct sx_cached_part){cache_place(fetch, span), span->bytes, 0};
     }
-    sx_chunk_cache_insert(cache, extent->buffer, parts, extent->count);
+    sx_chunk_cache_insert(cache, extent->read.buffer, parts, extent->count);
     for (int i = 0; i < extent->count; i++)
         fetch->spans[fetch->order[extent->first + i]].cache_id = parts[i].id;
 }
 
 /* ---- reading ---- */
 
-static enum sx_status read_request(struct fetch *fetch, int64_t offset, int64_t length_bytes, uint8_t *to,
-                                   struct sx_error *error) {
-    int64_t cached = fetch->is_cold ? 0 : sx_file_read_cached(fetch->fd, offset, (size_t)length_bytes, to);
-    if (cached < 0)
-        cached = 0; /* the file system can't tell: taken for warm */
-    else if (cached < length_bytes)
-        fetch->is_cold = true;
-    return sx_file_read(fetch->fd, offset + cached, (size_t)(length_bytes - cached), to + cached, error);
-}
-
-static enum sx_status read_extent(struct fetch *fetch, struct extent *extent, struct sx_error *error) {
-    SX_TRY(
-        sx_buffer_create(fetch->scan->storage->pool, (size_t)extent->length_bytes, &extent->buffer, error));
-    for (int64_t done = 0; done < extent->length_bytes; done += most_request_bytes) {
-        if (scan_is_cancelled(fetch->scan))
-            return sx_error_set(error, SX_CANCELLED, "the query was cancelled");
-        int64_t left = extent->length_bytes - done;
-        SX_TRY(read_request(fetch, extent->offset + done,
-                            left < most_request_bytes ? left : most_request_bytes,
-                            (uint8_t *)extent->buffer->data + done, error));
-    }
+/* The spans of an extent that has been read. */
+static void place_spans(struct fetch *fetch, const struct extent *extent) {
+    const struct sx_read *read = &extent->read;
     for (int i = 0; i < extent->count; i++) {
         struct span *span = &fetch->spans[fetch->order[extent->first + i]];
-        span->bytes = (const uint8_t *)extent->buffer->data + (span->offset - extent->offset);
-        span->buffer = extent->buffer;
+        span->bytes = read->bytes + (span->offset - read->offset);
+        span->buffer = read->buffer;
     }
-    atomic_fetch_add_explicit(&fetch->scan->read_bytes, extent->length_bytes, memory_order_relaxed);
-    keep_extent(fetch, extent);
-    return SX_OK;
 }
 
 static enum sx_status name_column(const struct fetch *fetch, int column, struct sx_error *error) {
@@ -209,22 +184,34 @@ static enum sx_status name_column(const struct fetch *fetch, int column, struct 
 }
 
 static enum sx_status read_extents(struct fetch *fetch, struct sx_error *error) {
+    struct sx_scan *scan = fetch->scan;
+    struct sx_read_request request = {.table_bytes = scan->files_bytes, .cancel = scan->cancel};
     if (fetch->n_extents == 0)
         return SX_OK;
-    struct sx_lane *lane = sx_trace_thread_lane(fetch->scan->trace, "reader");
+    request.reads = SX_ARENA_ARRAY(&fetch->arena, fetch->n_extents, struct sx_read);
+    request.n_reads = fetch->n_extents;
+    if (!request.reads)
+        return no_memory(error);
+    for (int e = 0; e < fetch->n_extents; e++)
+        request.reads[e] = fetch->extents[e].read;
+    struct sx_lane *lane = sx_trace_thread_lane(scan->trace, "reader");
     const int64_t began_ns = sx_span_begin(lane);
     int64_t bytes = 0;
-    SX_TRY(scan_file_fd(fetch->scan, fetch->unit->file, &fetch->fd, error));
+    SX_TRY(scan_file_fd(scan, fetch->unit->file, &request.fd, error));
+    enum sx_status status = sx_reader_read(scan->storage->reader, &request, error);
+    fetch->is_cold = request.is_cold;
+    for (int e = 0; e < fetch->n_extents; e++)
+        fetch->extents[e].read = request.reads[e];
+    if (status != SX_OK)
+        return name_column(fetch, fetch->spans[fetch->order[fetch->extents[request.failed].first]].column,
+                           error);
     for (int e = 0; e < fetch->n_extents; e++) {
-        /* What comes next is on its way while this is read. */
-        if (fetch->is_cold && e + 1 < fetch->n_extents)
-            posix_fadvise(fetch->fd, fetch->extents[e + 1].offset, fetch->extents[e + 1].length_bytes,
-                          POSIX_FADV_WILLNEED);
-        if (read_extent(fetch, &fetch->extents[e], error) != SX_OK)
-            return name_column(fetch, fetch->spans[fetch->order[fetch->extents[e].first]].column, error);
-        bytes += fetch->extents[e].length_bytes;
+        place_spans(fetch, &fetch->extents[e]);
+        keep_extent(fetch, &fetch->extents[e]);
+        bytes += fetch->extents[e].read.length_bytes;
     }
-    sx_span_end(lane, SX_SPAN_READ, fetch->scan->files[fetch->unit->file].trace_name, began_ns, bytes,
+    atomic_fetch_add_explicit(&scan->read_bytes, bytes, memory_order_relaxed);
+    sx_span_end(lane, SX_SPAN_READ, scan->files[fetch->unit->file].trace_name, began_ns, bytes,
                 fetch->unit->group);
     return SX_OK;
 }
@@ -368,12 +355,12 @@ static enum sx_status fetch_into(struct fetch *fetch, struct scan_group *group, 
 enum sx_status scan_fetch(struct sx_scan *scan, const struct scan_unit *unit,
                           const struct scan_selection *selection, struct scan_group **out_group,
                           bool *out_is_cold, struct sx_error *error) {
-    struct fetch fetch = {.scan = scan, .unit = unit, .selection = selection, .fd = -1};
+    struct fetch fetch = {.scan = scan, .unit = unit, .selection = selection};
     struct scan_group *group = NULL;
     SX_TRY(create_group(&fetch, &group, error));
     enum sx_status status = fetch_into(&fetch, group, error);
     for (int e = 0; e < fetch.n_extents; e++)
-        sx_buffer_release(fetch.extents[e].buffer);
+        sx_buffer_release(fetch.extents[e].read.buffer);
     for (int i = 0; i < fetch.n_spans; i++)
         if (fetch.spans[i].is_cached)
             sx_buffer_release(fetch.spans[i].buffer);

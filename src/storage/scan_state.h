@@ -15,6 +15,7 @@ struct sx_storage {
     struct sx_pool *pool;
     struct sx_footer_cache *footers;
     struct sx_chunk_cache *cache; /* NULL: none */
+    struct sx_reader *reader;
     pthread_t *threads;
     int n_threads;
     pthread_mutex_t lock; /* also of the scans' queues */
@@ -96,6 +97,7 @@ struct sx_scan {
     size_t queue_bytes;
 
     struct scan_file *files;
+    int64_t files_bytes; /* of all files together */
     struct scan_unit *units;
     struct scan_batch *batches;
     int n_files, n_units, n_batches;

@@ -89,6 +89,8 @@ WRONG_OPTIONS = [
     (["--threads", "0"], 2, ["--threads: '0' is not a number from 1"]),
     (["--memory-limit", "abc"], 2, ["--memory-limit: 'abc' is not a size"]),
     (["--memory-limit", "101%"], 2, ["--memory-limit: '101%' is more"]),
+    (["--io", "mmap"], 2, ["--io: 'mmap' is none of auto, buffered, direct"]),
+    (["--io", "cufile"], 2, ["--io: this build can't read by cuFile"]),
     (["--cache", "disk"], 2, ["--cache: 'disk' is none of auto, off, host"]),
     (["--cache", "device"], 2, ["--cache: this build can't"]),
     (["--cache-size", "0"], 2, ["--cache-size: '0' is not a size"]),

@@ -15,6 +15,9 @@ static const struct sx_storage_options variants[] = {
     {0},
     {.cache_bytes = (size_t)256 << 20},
     {.cache_bytes = (size_t)200 << 10},
+    {.io = SX_IO_DIRECT},
+    {.io = SX_IO_DIRECT, .cache_bytes = (size_t)256 << 20},
+    {.io = SX_IO_AUTO, .page_cache_bytes = 1},
 };
 static const struct sx_storage_options *variant = variants;
 
@@ -684,8 +687,13 @@ int main(void) {
     make_scratch();
     bool has_python = false;
     struct table table = write_large();
+    const int fd = open(table.files[0], O_RDONLY | O_DIRECT);
+    const bool has_direct = fd >= 0;
+    close(fd);
     for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
         variant = &variants[i];
+        if (variant->io == SX_IO_DIRECT && !has_direct)
+            continue;
         has_python = test_variant(&table);
     }
     variant = &variants[1];

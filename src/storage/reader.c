@@ -1,0 +1,196 @@
+#include "storage/reader.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "storage/file.h"
+#include "storage/uring.h"
+
+enum { LEAST_ALIGNMENT = 4096, MOST_ALIGNMENT = 64 << 10, PROBE_BYTES = 64 };
+static const int64_t most_request_bytes = (int64_t)4 << 20;
+
+struct sx_reader {
+    struct sx_pool *pool;
+    enum sx_io io;
+    int64_t page_cache_bytes;
+    struct sx_rings *rings;
+};
+
+enum sx_status sx_reader_create(struct sx_pool *pool, enum sx_io io, int64_t page_cache_bytes,
+                                struct sx_reader **out_reader, struct sx_error *error) {
+    struct sx_reader *reader = calloc(1, sizeof *reader);
+    if (!reader)
+        return sx_error_set(error, SX_OUT_OF_MEMORY, "out of memory: no memory for a reader");
+    *reader = (struct sx_reader){.pool = pool, .io = io, .page_cache_bytes = page_cache_bytes};
+    enum sx_status status = sx_rings_create(&reader->rings, error);
+    if (status != SX_OK) {
+        free(reader);
+        return status;
+    }
+    *out_reader = reader;
+    return SX_OK;
+}
+
+void sx_reader_destroy(struct sx_reader *reader) {
+    if (!reader)
+        return;
+    sx_rings_destroy(reader->rings);
+    free(reader);
+}
+
+bool sx_reader_is_direct(const struct sx_reader *reader, int64_t table_bytes) {
+    return reader->io == SX_IO_DIRECT || (reader->io == SX_IO_AUTO && table_bytes > reader->page_cache_bytes);
+}
+
+/* ---- through the page cache ---- */
+
+static enum sx_status read_piece(struct sx_read_request *request, int64_t offset, int64_t length_bytes,
+                                 uint8_t *to, struct sx_error *error) {
+    int64_t cached =
+        request->is_cold ? 0 : sx_file_read_cached(request->fd, offset, (size_t)length_bytes, to);
+    if (cached < 0)
+        cached = 0; /* the file system can't tell: taken for warm */
+    else if (cached < length_bytes)
+        request->is_cold = true;
+    return sx_file_read(request->fd, offset + cached, (size_t)(length_bytes - cached), to + cached, error);
+}
+
+static enum sx_status read_buffered(struct sx_read_request *request, const struct sx_read *read,
+                                    struct sx_error *error) {
+    for (int64_t done = 0; done < read->length_bytes; done += most_request_bytes) {
+        if (request->cancel && atomic_load_explicit(request->cancel, memory_order_relaxed))
+            return sx_error_set(error, SX_CANCELLED, "the query was cancelled");
+        const int64_t left = read->length_bytes - done;
+        SX_TRY(read_piece(request, read->offset + done, left < most_request_bytes ? left : most_request_bytes,
+                          (uint8_t *)read->buffer->data + done, error));
+    }
+    return SX_OK;
+}
+
+static enum sx_status read_all_buffered(struct sx_reader *reader, struct sx_read_request *request,
+                                        struct sx_error *error) {
+    for (int i = 0; i < request->n_reads; i++) {
+        struct sx_read *read = &request->reads[i];
+        request->failed = i;
+        SX_TRY(sx_buffer_create(reader->pool, (size_t)read->length_bytes, &read->buffer, error));
+        read->bytes = read->buffer->data;
+        /* What comes next is on its way while this is read. */
+        if (request->is_cold && i + 1 < request->n_reads)
+            posix_fadvise(request->fd, read[1].offset, read[1].length_bytes, POSIX_FADV_WILLNEED);
+        SX_TRY(read_buffered(request, read, error));
+    }
+    return SX_OK;
+}
+
+/* ---- past it ---- */
+
+/* A look at a few places: asking for all of it would make the kernel read ahead what is missing. */
+static bool is_warm(int fd, const struct sx_read *read) {
+    uint8_t probe[PROBE_BYTES];
+    const int64_t last = read->length_bytes > PROBE_BYTES ? read->length_bytes - PROBE_BYTES : 0;
+    for (int i = 0; i <= 2; i++)
+        if (sx_file_read_cached(fd, read->offset + last * i / 2, 1, probe) <= 0)
+            return false;
+    return true;
+}
+
+/* The alignment that direct reads of the file want; 0: it takes none. */
+static size_t direct_alignment(int fd) {
+    size_t alignment = LEAST_ALIGNMENT;
+#ifdef STATX_DIOALIGN
+    struct statx found;
+    if (statx(fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &found) == 0 && found.stx_mask & STATX_DIOALIGN) {
+        if (!found.stx_dio_offset_align)
+            return 0;
+        if (found.stx_dio_offset_align > alignment)
+            alignment = found.stx_dio_offset_align;
+        if (found.stx_dio_mem_align > alignment)
+            alignment = found.stx_dio_mem_align;
+    }
+#endif
+    return alignment <= MOST_ALIGNMENT && (alignment & (alignment - 1)) == 0 ? alignment : 0;
+}
+
+/* The same file again, with O_DIRECT; -1: the file system refuses. */
+static int open_direct(int fd, size_t *out_alignment) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    const int direct = open(path, O_RDONLY | O_CLOEXEC | O_DIRECT);
+    *out_alignment = direct < 0 ? 0 : direct_alignment(direct);
+    if (*out_alignment)
+        return direct;
+    sx_file_close(direct);
+    return -1;
+}
+
+/* A buffer with aligned room for the aligned range around the read. */
+static enum sx_status prepare(struct sx_reader *reader, struct sx_read *read, size_t alignment,
+                              struct sx_transfer *out_transfer, struct sx_error *error) {
+    const int64_t unit = (int64_t)alignment;
+    const int64_t begin = read->offset / unit * unit;
+    const int64_t end = (read->offset + read->length_bytes + unit - 1) / unit * unit;
+    const size_t length = (size_t)(end - begin);
+    const size_t given = sx_pool_alignment(reader->pool), slack = alignment > given ? alignment - given : 0;
+    SX_TRY(sx_buffer_create(reader->pool, length + slack, &read->buffer, error));
+    const uintptr_t address = (uintptr_t)read->buffer->data;
+    uint8_t *to = (uint8_t *)read->buffer->data + (alignment - address % alignment) % alignment;
+    read->bytes = to + (read->offset - begin);
+    *out_transfer =
+        (struct sx_transfer){begin, length, (size_t)(read->offset + read->length_bytes - begin), to};
+    return SX_OK;
+}
+
+/* `transfers` has room for all reads, `reads` tells which read each is. */
+static enum sx_status read_mixed(struct sx_reader *reader, struct sx_read_request *request,
+                                 struct sx_transfers *transfers, struct sx_transfer *list, int *reads,
+                                 struct sx_error *error) {
+    for (int i = 0; i < request->n_reads; i++) {
+        struct sx_read *read = &request->reads[i];
+        request->failed = i;
+        if (reader->io == SX_IO_DIRECT || !is_warm(request->fd, read)) {
+            SX_TRY(prepare(reader, read, transfers->alignment, &list[transfers->count], error));
+            reads[transfers->count++] = i;
+            continue;
+        }
+        SX_TRY(sx_buffer_create(reader->pool, (size_t)read->length_bytes, &read->buffer, error));
+        read->bytes = read->buffer->data;
+        SX_TRY(read_buffered(request, read, error));
+    }
+    if (transfers->count == 0)
+        return SX_OK;
+    request->is_cold = true;
+    enum sx_status status = sx_rings_read(reader->rings, transfers, error);
+    request->failed = reads[transfers->failed];
+    return status;
+}
+
+static enum sx_status read_direct(struct sx_reader *reader, struct sx_read_request *request, int direct_fd,
+                                  size_t alignment, struct sx_error *error) {
+    struct sx_transfer *list = calloc((size_t)request->n_reads + 1, sizeof *list);
+    int *reads = calloc((size_t)request->n_reads + 1, sizeof *reads);
+    struct sx_transfers transfers = {direct_fd, request->fd, alignment, request->cancel, list, 0, 0};
+    enum sx_status status =
+        list && reads ? read_mixed(reader, request, &transfers, list, reads, error)
+                      : sx_error_set(error, SX_OUT_OF_MEMORY, "out of memory: no memory for reading");
+    free(list);
+    free(reads);
+    return status;
+}
+
+enum sx_status sx_reader_read(struct sx_reader *reader, struct sx_read_request *request,
+                              struct sx_error *error) {
+    request->failed = 0;
+    if (!sx_reader_is_direct(reader, request->table_bytes))
+        return read_all_buffered(reader, request, error);
+    size_t alignment;
+    const int direct = open_direct(request->fd, &alignment);
+    if (direct < 0 && reader->io == SX_IO_DIRECT)
+        return sx_error_set(error, SX_FILE, "the file system has no direct I/O for it; see --io");
+    if (direct < 0)
+        return read_all_buffered(reader, request, error);
+    enum sx_status status = read_direct(reader, request, direct, alignment, error);
+    sx_file_close(direct);
+    return status;
+}
