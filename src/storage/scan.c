@@ -324,6 +324,10 @@ static void wait_changed(struct sx_scan *scan, const char *why) {
 static bool wait_for_memory(struct sx_scan *scan, bool alone) {
     if (scan_reclaim_others(scan))
         return true;
+    if (scan->ready && scan_peek(scan) < scan->ready->batch) { /* it has to come after what waits */
+        scan->is_starved = true;
+        return scan_drop_ready(scan);
+    }
     if (scan->n_taken + scan->n_ready + scan->n_reading == 0)
         return !alone;
     int64_t n_releases = scan->n_releases;

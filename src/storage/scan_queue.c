@@ -16,6 +16,8 @@ static void give_back(struct sx_scan *scan, int batch) {
     scan->batches[batch].state = BATCH_WAITING;
     if (batch < scan->cursor)
         scan->cursor = batch;
+    if (batch < scan->front)
+        scan->front = batch;
 }
 
 /* Changes happen under the lock; fetching has a look without it. */
@@ -52,16 +54,15 @@ enum sx_status scan_read_claimed(struct sx_scan *scan, int batch, struct scan_gr
 /* ---- what is ready ---- */
 
 void scan_push_ready(struct sx_scan *scan, struct scan_group *group) {
-    group->next = NULL;
-    if (scan->ready)
-        scan->ready_last->next = group;
-    else
-        scan->ready = group;
-    scan->ready_last = group;
+    struct scan_group **at = &scan->ready;
+    while (*at && (*at)->batch < group->batch)
+        at = &(*at)->next;
+    group->next = *at;
+    *at = group;
     scan->n_ready++;
 }
 
-struct scan_group *scan_take_ready(struct sx_scan *scan) {
+static struct scan_group *pop_ready(struct sx_scan *scan) {
     struct scan_group *group = scan->ready;
     if (!group)
         return NULL;
@@ -73,9 +74,21 @@ struct scan_group *scan_take_ready(struct sx_scan *scan) {
     return group;
 }
 
+static bool is_to_come(const struct scan_batch *batch) {
+    return batch->state == BATCH_WAITING || batch->is_ahead;
+}
+
+struct scan_group *scan_take_ready(struct sx_scan *scan) {
+    if (!scan->ready)
+        return NULL;
+    while (scan->front < scan->ready->batch && !is_to_come(&scan->batches[scan->front]))
+        scan->front++;
+    return scan->front < scan->ready->batch ? NULL : pop_ready(scan);
+}
+
 bool scan_drop_ready(struct sx_scan *scan) {
     bool any = scan->ready != NULL;
-    for (struct scan_group *group; (group = scan_take_ready(scan));) {
+    for (struct scan_group *group; (group = pop_ready(scan));) {
         scan_unread_batch(scan, group);
         give_back(scan, group->batch);
         scan_group_free(group);
@@ -115,7 +128,9 @@ static void read_ahead(struct sx_scan *scan) {
     size_t bytes = scan_batch_bytes(scan, &scan->batches[batch]);
     scan->queued_bytes += bytes;
     scan->n_ahead++;
+    scan->batches[batch].is_ahead = true;
     enum sx_status status = scan_read_claimed(scan, batch, &group, &error);
+    scan->batches[batch].is_ahead = false;
     scan->n_ahead--;
     if (status == SX_OK && group) {
         group->queued_bytes = bytes;

@@ -46,7 +46,8 @@ enum batch_state { BATCH_WAITING, BATCH_READING, BATCH_DONE };
 /* Consecutive row groups that go to one caller. */
 struct scan_batch {
     int first_unit, n_units;
-    enum batch_state state; /* under the storage's lock */
+    enum batch_state state; /* under the storage's lock, as is the next */
+    bool is_ahead;          /* being read by a reader thread */
 };
 
 /* What pruning did to the row groups of a batch. */
@@ -109,8 +110,9 @@ struct sx_scan {
     pthread_cond_t changed;
     bool *is_restricted; /* for each column */
     int64_t *restricted_min, *restricted_max;
-    int cursor; /* no batch in front of it is waiting */
-    struct scan_group *ready, *ready_last;
+    int cursor;               /* no batch in front of it is waiting */
+    int front;                /* nor being read ahead */
+    struct scan_group *ready; /* in the order of the batches */
     int n_ready;
     int n_taken;
     int n_reading; /* by anyone */
@@ -194,7 +196,8 @@ int scan_peek(struct sx_scan *scan);
  * then, and when all of it is pruned, *out_first is NULL. */
 SX_MUST_CHECK enum sx_status scan_read_claimed(struct sx_scan *scan, int batch, struct scan_group **out_first,
                                                struct sx_error *error);
-/* The next batch that is ready, or NULL. */
+/* The first batch that is ready, or NULL where a batch in front of it waits or is being read ahead: a caller
+ * gets batches in ascending order. */
 struct scan_group *scan_take_ready(struct sx_scan *scan);
 void scan_push_ready(struct sx_scan *scan, struct scan_group *first);
 
