@@ -28,7 +28,7 @@ demo: setup-demo release
 	@$(STACHIO) tpch run -d $(TPCH) --device $(DEVICE) --compare duckdb
 
 test: setup-test release
-	@ctest --preset release --output-on-failure -j $(JOBS) $(CTEST_ARGS)
+	@STACHIO_DEVICE=$(DEVICE) ctest --preset release --output-on-failure -j $(JOBS) $(CTEST_ARGS)
 
 bench: setup-test release
 	@bench/run.sh

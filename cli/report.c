@@ -53,6 +53,8 @@ void print_report(struct text *out, const struct stachio_report *report) {
     char peak[SIZE_TEXT_BYTES];
     text_format(out, "Answered by    %s on %s, threads: %d\n", is_ours ? "stachio" : "duckdb", report->device,
                 report->threads);
+    if (is_ours && report->device_reason)
+        text_format(out, "No GPU since   %s\n", report->device_reason);
     if (report->fallback_reason)
         text_format(out, "Since          %s\n", report->fallback_reason);
     text_format(out, "Time           %.4f s: planning %.4f s, running %.4f s\n",

@@ -113,7 +113,8 @@ struct stachio_db;
 struct stachio_query;
 
 enum stachio_device {
-    STACHIO_DEVICE_AUTO, /* the CPU, until the GPU's backend runs everything that the CPU's does */
+    STACHIO_DEVICE_AUTO, /* an NVIDIA GPU if one works, else the CPU; or what STACHIO_DEVICE (auto, cpu or
+                            cuda) says in the environment */
     STACHIO_DEVICE_CPU,
     STACHIO_DEVICE_CUDA /* an NVIDIA GPU; stachio_open fails where none works */
 };
@@ -257,7 +258,8 @@ struct stachio_report {
     struct stachio_progress progress;
     const struct stachio_operator *operators; /* none when DuckDB answered */
     int n_operators;
-    const char *device; /* "cpu", or the GPU's name */
+    const char *device;        /* "cpu", or the GPU's name */
+    const char *device_reason; /* why STACHIO_DEVICE_AUTO came to the CPU ("no NVIDIA driver"), else NULL */
 };
 /* After execute. What *out_report points to belongs to the query. */
 void stachio_query_report(struct stachio_query *query, struct stachio_report *out_report);

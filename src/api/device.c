@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "backend/cpu/cpu.h"
 #include "backend/cuda/load.h"
@@ -20,10 +21,16 @@ static bool own_folder(char folder[PATH_MAX]) {
     return slash != NULL;
 }
 
+/* The variable's value, or NULL when it is not set or empty. */
+static const char *environment(const char *name) {
+    const char *value = getenv(name);
+    return value && *value ? value : NULL;
+}
+
 static void *load_library(char *problem, size_t problem_bytes) {
-    const char *named = getenv("STACHIO_CUDA_LIBRARY");
+    const char *named = environment("STACHIO_CUDA_LIBRARY");
     char folder[PATH_MAX], path[PATH_MAX + 32];
-    if (named && *named)
+    if (named)
         snprintf(path, sizeof path, "%s", named);
     else if (own_folder(folder))
         snprintf(path, sizeof path, "%s/libstachio_cuda.so", folder);
@@ -55,18 +62,45 @@ static enum sx_status open_cuda(size_t limit_bytes, struct sx_device *device, st
     return SX_OK;
 }
 
+/* Costs microseconds; loading the library and the driver costs far more. */
+static bool may_have_gpu(void) {
+    return environment("STACHIO_CUDA_LIBRARY") || access("/dev/nvidiactl", F_OK) == 0 ||
+           access("/dev/dxg", F_OK) == 0; /* Windows' subsystem for Linux */
+}
+
+/* What AUTO stands for where STACHIO_DEVICE says so. */
+static enum sx_status choose(enum stachio_device *wanted, struct sx_error *error) {
+    static const char *const names[] = {
+        [STACHIO_DEVICE_AUTO] = "auto", [STACHIO_DEVICE_CPU] = "cpu", [STACHIO_DEVICE_CUDA] = "cuda"};
+    const char *named = *wanted == STACHIO_DEVICE_AUTO ? environment("STACHIO_DEVICE") : NULL;
+    if (!named)
+        return SX_OK;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(named, names[i])) {
+            *wanted = (enum stachio_device)i;
+            return SX_OK;
+        }
+    return sx_error_set(error, SX_USAGE, "STACHIO_DEVICE: '%s' is none of auto, cpu, cuda", named);
+}
+
 enum sx_status sx_device_open(enum stachio_device wanted, size_t limit_bytes, struct sx_device *out_device,
                               const struct sx_backend **out_backend, struct sx_error *error) {
     struct sx_error problem = {0};
     *out_device = (struct sx_device){0};
     *out_backend = &sx_cpu_backend;
-    if (wanted != STACHIO_DEVICE_CUDA) /* AUTO: until the GPU's backend runs everything */
+    SX_TRY(choose(&wanted, error));
+    if (wanted == STACHIO_DEVICE_CPU)
         return SX_OK;
-    enum sx_status status = open_cuda(limit_bytes, out_device, &problem);
-    if (status != SX_OK)
+    enum sx_status status = wanted == STACHIO_DEVICE_CUDA || may_have_gpu()
+                                ? open_cuda(limit_bytes, out_device, &problem)
+                                : sx_error_set(&problem, SX_UNSUPPORTED, "no NVIDIA driver");
+    if (status == SX_OK)
+        *out_backend = out_device->backend;
+    else if (wanted == STACHIO_DEVICE_CUDA)
         return sx_error_set(error, status == SX_UNSUPPORTED ? SX_USAGE : status, "device cuda: %s",
                             problem.text);
-    *out_backend = out_device->backend;
+    else
+        snprintf(out_device->reason, sizeof out_device->reason, "%.255s", problem.text);
     return SX_OK;
 }
 

@@ -146,6 +146,7 @@ void stachio_query_report(struct stachio_query *query, struct stachio_report *ou
         .engine = query->engine,
         .fallback_reason = query->reason,
         .device = query->engine == STACHIO_ENGINE_STACHIO ? sx_db_device(query->db) : "cpu",
+        .device_reason = query->db->device.reason[0] ? query->db->device.reason : NULL,
         .threads = query->db->threads,
         .plan_seconds = query->plan_seconds,
         .execute_seconds = query->execute_seconds,

@@ -48,7 +48,7 @@ class Report(ctypes.Structure):
                 ("plan_seconds", ctypes.c_double), ("execute_seconds", ctypes.c_double),
                 ("peak_memory_bytes", ctypes.c_int64), ("progress", Progress),
                 ("operators", ctypes.POINTER(Operator)), ("n_operators", ctypes.c_int),
-                ("device", ctypes.c_char_p)]
+                ("device", ctypes.c_char_p), ("device_reason", ctypes.c_char_p)]
 
 
 class Stream(ctypes.Structure):

@@ -164,7 +164,7 @@ def check_output(tables, scratch):
 
 def check_failures(tables, scratch):
     for status, options in ((2, ["--format", "parquet", "-c", "SELECT 1"]), (2, ["tpch"]), (2, ["bench", "scan"]),
-                            (2, ["--device", "cuda", "-c", "SELECT 1"]), (2, ["--explain", "--analyze", "-c", "SELECT 1"]),
+                            (2, ["--explain", "--analyze", "-c", "SELECT 1"]),
                             (2, ["surplus"]), (2, ["--memory-limit", "-1"]),
                             (3, ["-d", scratch + "/nothing-here", "-c", "SELECT 1"]), (3, ["-f", scratch, "-c", "SELECT 1"]),
                             (3, ["-c", "SELECT 1", "-o", "/dev/full"]), (1, ["-c", "SELECT 1; SELECT no_such_column"])):

@@ -1,5 +1,5 @@
 """--memory-limit: what needs more ends with status 4, the operator's name and nothing left behind, and the process stays
-near the limit; what fits is answered right."""
+near the limit; what fits is answered right. On the CPU: a GPU has a limit of its own."""
 
 import functools
 import os
@@ -77,7 +77,7 @@ def check_resident(run, peak_bytes, baseline_bytes):
 
 
 def options(tables, threads, limit=f"{LIMIT_MB}MB"):
-    return [*tables.options(), "--threads", str(threads), "--memory-limit", limit, "--format", "csv", "--progress", "never"]
+    return [*tables.options(), "--device", "cpu", "--threads", str(threads), "--memory-limit", limit, "--format", "csv", "--progress", "never"]
 
 
 def check_too_large(tables, scratch, baseline, sql, named, threads):

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 import duckdb
 
-from check import require
+from check import require, skip
 
 FLOAT_TYPES = ("FLOAT", "DOUBLE")
 TIMEOUT_S = float(os.environ.get("STACHIO_TEST_TIMEOUT", "300"))
@@ -93,6 +93,18 @@ def run_stachio(arguments, **popen_options):
     except subprocess.TimeoutExpired:
         require(False, f"stachio {shlex.join(arguments)}\nwas still running after {TIMEOUT_S:.0f} s")
     return Run(arguments, done.returncode, done.stdout or b"", (done.stderr or b"").decode("utf-8", "replace"))
+
+
+def skip_without_device():
+    """Where all tests are to run on a GPU and there is none (make test DEVICE=cuda), they are skipped."""
+    if os.environ.get("STACHIO_DEVICE") != "cuda":
+        return
+    run = run_stachio(["-c", "SELECT 1"])
+    if run.status == 2 and "device cuda: " in run.error:
+        skip(run.error.strip())
+
+
+skip_without_device()
 
 
 def query_stachio(tables, sql, *options):

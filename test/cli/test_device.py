@@ -1,0 +1,99 @@
+"""Which device answers: --device, the environment, and what is said where there is no GPU."""
+
+import contextlib
+import os
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "lib"))
+
+import duckdb
+
+from check import Checks, require, scratch_directory
+from oracle import DuckDB, Tables, check_equal, run_stachio
+
+EMULATED = os.path.join(os.environ.get("BUILD_DIR", ""), "libstachio_cuda_emulated.so")
+NOWHERE = "/nowhere/libstachio_cuda.so"
+QUERIES = ("SELECT k, count(*), sum(v) FROM t GROUP BY k ORDER BY k", "SELECT v, s FROM t WHERE v % 7 = 3 ORDER BY s, v LIMIT 9",
+           "SELECT count(*), min(a.s) FROM t a JOIN t b ON a.v = b.k WHERE b.s LIKE '%1%'")
+
+
+@contextlib.contextmanager
+def environment(**values):
+    """None: not set."""
+    before = {name: os.environ.get(name) for name in values}
+
+    def set_all(wanted):
+        for name, value in wanted.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
+
+    set_all(values)
+    try:
+        yield
+    finally:
+        set_all(before)
+
+
+def make_tables(directory):
+    os.makedirs(directory)
+    duckdb.connect().execute(f"COPY (SELECT i AS v, i % 5 AS k, 'text ' || (i % 13) AS s FROM range(300) AS r(i)) "
+                             f"TO '{directory}/t.parquet'")
+    return Tables(directory)
+
+
+def analyze(tables, *options):
+    run = run_stachio([*tables.options(), "-c", QUERIES[0], "--analyze", *options]).succeeded()
+    require(not run.error, str(run))
+    return run.out.decode()
+
+
+def check_without_gpu(tables):
+    with environment(STACHIO_DEVICE=None, STACHIO_CUDA_LIBRARY=NOWHERE):
+        for options in ([], ["--device", "auto"]):
+            text = analyze(tables, *options)
+            require("stachio on cpu," in text and "No GPU since" in text and NOWHERE in text, text)
+        require("No GPU" not in analyze(tables, "--device", "cpu"), "nobody asked for a GPU")
+        run = run_stachio(["--device", "cuda", "-c", "SELECT 1"])
+        require(run.status == 2 and "device cuda: " in run.error and NOWHERE in run.error, str(run))
+    if not os.path.exists("/dev/nvidiactl") and not os.path.exists("/dev/dxg"):
+        with environment(STACHIO_DEVICE=None, STACHIO_CUDA_LIBRARY=None):
+            text = analyze(tables)
+            require("stachio on cpu," in text and "no NVIDIA driver" in text, text)
+
+
+def check_environment(tables):
+    with environment(STACHIO_DEVICE="cuda", STACHIO_CUDA_LIBRARY=NOWHERE):
+        run = run_stachio(["-c", "SELECT 1"])
+        require(run.status == 2 and "device cuda: " in run.error, str(run))
+        require("stachio on cpu," in analyze(tables, "--device", "cpu"), "the option counts")
+    with environment(STACHIO_DEVICE="cpu", STACHIO_CUDA_LIBRARY=NOWHERE):
+        require("No GPU" not in analyze(tables), "nobody asked for a GPU")
+    with environment(STACHIO_DEVICE="gpu"):
+        run = run_stachio(["-c", "SELECT 1"])
+        require(run.status == 2 and "STACHIO_DEVICE: 'gpu'" in run.error, str(run))
+
+
+def check_emulated(tables):
+    with environment(STACHIO_DEVICE=None, STACHIO_CUDA_LIBRARY=EMULATED):
+        require("stachio on emulated," in analyze(tables), "auto takes a device that works")
+        require("stachio on cpu," in analyze(tables, "--device", "cpu"), "the option counts")
+    with environment(STACHIO_DEVICE="cuda", STACHIO_CUDA_LIBRARY=EMULATED):
+        require("stachio on emulated," in analyze(tables), "the environment counts")
+        for sql in QUERIES:
+            check_equal(tables, DuckDB(tables), sql, "--fallback", "forbid")
+
+
+def main():
+    checks = Checks()
+    with scratch_directory() as scratch:
+        tables = make_tables(os.path.join(scratch, "tables"))
+        for check in [check_without_gpu, check_environment] + ([check_emulated] if os.path.exists(EMULATED) else []):
+            with checks.case(check.__name__):
+                check(tables)
+    checks.finish()
+
+
+if __name__ == "__main__":
+    main()
