@@ -21,7 +21,7 @@ struct bench {
 
 /* ---- results ---- */
 
-static void add_quoted(struct text *out, const char *text) {
+void bench_add_quoted(struct text *out, const char *text) {
     text_add_char(out, '"');
     for (; *text; text++) {
         if (*text == '"' || *text == '\\')
@@ -34,12 +34,12 @@ static void add_quoted(struct text *out, const char *text) {
 static void add_json(struct bench *bench, const struct stachio_bench_result *result) {
     struct text *out = &bench->json.text;
     text_format(out, "%s\n{\"primitive\":\"%s\",\"case\":", bench->n_results ? "," : "", result->primitive);
-    add_quoted(out, result->name);
+    bench_add_quoted(out, result->name);
     text_format(out, ",\"rows\":%lld,\"threads\":%d,\"runs\":%d", (long long)result->rows, result->threads,
                 result->runs);
     if (result->failure) {
         text_add(out, ",\"failure\":");
-        add_quoted(out, result->failure);
+        bench_add_quoted(out, result->failure);
     } else {
         text_format(out, ",\"seconds\":%.9g,\"floor_bytes\":%.0f,\"copy_bytes_per_second\":%.6g",
                     result->seconds, result->floor_bytes, result->copy_bytes_per_second);
@@ -65,7 +65,7 @@ static void add_heads(struct bench *bench, const struct stachio_bench_result *re
     text_format(&bench->table.text, "On %s, threads: %d\n%-14s %-*s %11s %11s %10s %9s %7s\n", result->device,
                 result->threads, "primitive", CASE_WIDTH, "case", "rows", "ms", "Mrows/s", "GB/s", "of copy");
     text_add(&bench->json.text, "{\"device\":");
-    add_quoted(&bench->json.text, result->device);
+    bench_add_quoted(&bench->json.text, result->device);
     text_add(&bench->json.text, ",\"results\":[");
 }
 
@@ -145,8 +145,10 @@ static int run(const struct options *options, const int64_t *rows, int n_rows) {
 
 int bench_main(int argc, char **argv, const char *help) {
     const char *name = argc > 1 ? argv[1] : "";
+    if (strcmp(name, "scan") == 0)
+        return bench_scan_main(argc - 1, argv + 1, help);
     if (strcmp(name, "primitives") != 0)
-        return report_usage("bench: '%s' is none of primitives", name);
+        return report_usage("bench: '%s' is none of primitives, scan", name);
     struct options options;
     int64_t rows[MOST_SIZES] = {1 << 20, 16 << 20};
     int n_rows = 2;

@@ -1,4 +1,4 @@
-/* stachio bench primitives. */
+/* stachio bench primitives, stachio bench scan. */
 #ifndef CLI_BENCH_H
 #define CLI_BENCH_H
 
@@ -6,5 +6,11 @@
 
 /* argv[0] is "bench". Returns the exit status. */
 int bench_main(int argc, char **argv, const char *help);
+
+/* bench_scan.c; argv[0] is "scan". */
+int bench_scan_main(int argc, char **argv, const char *help);
+
+/* As a JSON string. */
+void bench_add_quoted(struct text *out, const char *text);
 
 #endif

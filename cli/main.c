@@ -17,6 +17,7 @@ static const char help[] =
     "       stachio tpch generate --sf N -o DIR\n"
     "       stachio tpch run -d DIR [--queries 1,3-5] [--repeat N] [--compare duckdb] [OPTIONS]\n"
     "       stachio bench primitives [--rows N,...] [--json FILE] [OPTIONS] [FILTER]\n"
+    "       stachio bench scan [--repeat N] [--json FILE] [OPTIONS] FILE|DIR|GLOB\n"
     "Answers SQL over Parquet files. Without SQL: an interactive shell, or a script from standard input.\n"
     "\n"
     "  -d, --dir DIR             every DIR/NAME.parquet and DIR/NAME/*.parquet is a table NAME\n"

@@ -78,7 +78,7 @@ static const struct known_option {
     {{"version", no_argument, NULL, OPTION_VERSION}, QUERY},
     {{"sf", required_argument, NULL, OPTION_SF}, GENERATE},
     {{"queries", required_argument, NULL, OPTION_QUERIES}, RUN},
-    {{"repeat", required_argument, NULL, OPTION_REPEAT}, RUN},
+    {{"repeat", required_argument, NULL, OPTION_REPEAT}, RUN | BENCH},
     {{"compare", required_argument, NULL, OPTION_COMPARE}, RUN},
     {{"rows", required_argument, NULL, OPTION_ROWS}, BENCH},
     {{"json", required_argument, NULL, OPTION_JSON}, BENCH},

@@ -311,6 +311,34 @@ enum stachio_status stachio_bench_primitives(struct stachio_db *db,
                                                             const struct stachio_bench_result *result),
                                              void *context, struct stachio_error *error);
 
+struct stachio_bench_scan_options {
+    size_t size_bytes;   /* sizeof(struct stachio_bench_scan_options) of the caller's header */
+    const char *pattern; /* a file, a directory or a glob, as for stachio_add_table */
+    int threads;         /* most; 1, 2, 4 and so on are tried. 0: 8 */
+    int runs;            /* of which the median is told */
+};
+
+/* One way of reading all columns of all files, as they are stored, without decoding them. */
+struct stachio_bench_scan_result {
+    const char *name; /* "metadata cached"; each way has what the ones before it have */
+    int is_warm;      /* the system's cache of files had all; 0: it had been asked to drop them */
+    const char *device;
+    int threads;
+    int files;
+    int runs;
+    int64_t bytes;
+    double seconds;
+    double bound_bytes_per_second; /* of reading the files as they are, on as many threads: cold past the
+                                      system's cache, warm out of it */
+};
+
+/* Times reading and tells each result as soon as it is there. */
+enum stachio_status stachio_bench_scan(struct stachio_db *db,
+                                       const struct stachio_bench_scan_options *options,
+                                       void (*result)(void *context,
+                                                      const struct stachio_bench_scan_result *result),
+                                       void *context, struct stachio_error *error);
+
 #ifdef __cplusplus
 }
 #endif

@@ -8,7 +8,7 @@
 #include "storage/file.h"
 #include "storage/uring.h"
 
-enum { LEAST_ALIGNMENT = 4096, MOST_ALIGNMENT = 64 << 10, PROBE_BYTES = 64 };
+enum { LEAST_ALIGNMENT = 4096, MOST_ALIGNMENT = 64 << 10 };
 static const int64_t most_request_bytes = (int64_t)4 << 20;
 
 struct sx_reader {
@@ -69,6 +69,21 @@ static enum sx_status read_buffered(struct sx_read_request *request, const struc
     return SX_OK;
 }
 
+/* A look at a few places: asking for all of it would make the kernel read ahead what is missing. `unknown`:
+ * where the file system can't tell. */
+static bool is_warm(int fd, const struct sx_read *read, bool unknown) {
+    uint8_t probe;
+    const int64_t last = read->length_bytes > 0 ? read->length_bytes - 1 : 0;
+    for (int i = 0; i <= 2; i++) {
+        const int64_t got = sx_file_read_cached(fd, read->offset + last * i / 2, 1, &probe);
+        if (got < 0)
+            return unknown;
+        if (got == 0)
+            return false;
+    }
+    return true;
+}
+
 static enum sx_status read_all_buffered(struct sx_reader *reader, struct sx_read_request *request,
                                         struct sx_error *error) {
     for (int i = 0; i < request->n_reads; i++) {
@@ -76,25 +91,19 @@ static enum sx_status read_all_buffered(struct sx_reader *reader, struct sx_read
         request->failed = i;
         SX_TRY(sx_buffer_create(reader->pool, (size_t)read->length_bytes, &read->buffer, error));
         read->bytes = read->buffer->data;
-        /* What comes next is on its way while this is read. */
-        if (request->is_cold && i + 1 < request->n_reads)
-            posix_fadvise(request->fd, read[1].offset, read[1].length_bytes, POSIX_FADV_WILLNEED);
+        if (!request->is_cold && !is_warm(request->fd, read, true)) {
+            request->is_cold = true;
+            for (int next = i; next < request->n_reads;
+                 next++) /* all are on their way while the first is read */
+                posix_fadvise(request->fd, request->reads[next].offset, request->reads[next].length_bytes,
+                              POSIX_FADV_WILLNEED);
+        }
         SX_TRY(read_buffered(request, read, error));
     }
     return SX_OK;
 }
 
 /* ---- past it ---- */
-
-/* A look at a few places: asking for all of it would make the kernel read ahead what is missing. */
-static bool is_warm(int fd, const struct sx_read *read) {
-    uint8_t probe[PROBE_BYTES];
-    const int64_t last = read->length_bytes > PROBE_BYTES ? read->length_bytes - PROBE_BYTES : 0;
-    for (int i = 0; i <= 2; i++)
-        if (sx_file_read_cached(fd, read->offset + last * i / 2, 1, probe) <= 0)
-            return false;
-    return true;
-}
 
 /* The alignment that direct reads of the file want; 0: it takes none. */
 static size_t direct_alignment(int fd) {
@@ -149,7 +158,7 @@ static enum sx_status read_mixed(struct sx_reader *reader, struct sx_read_reques
     for (int i = 0; i < request->n_reads; i++) {
         struct sx_read *read = &request->reads[i];
         request->failed = i;
-        if (reader->io == SX_IO_DIRECT || !is_warm(request->fd, read)) {
+        if (reader->io == SX_IO_DIRECT || !is_warm(request->fd, read, false)) {
             SX_TRY(prepare(reader, read, transfers->alignment, &list[transfers->count], error));
             reads[transfers->count++] = i;
             continue;

@@ -1,4 +1,4 @@
-"""stachio bench primitives: every family on the CPU and on the emulated device, as a table and as JSON."""
+"""stachio bench primitives: every family on the CPU and on the emulated device, as a table and as JSON; bench scan."""
 
 import json
 import os
@@ -6,6 +6,9 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "lib"))
+
+import pyarrow
+from pyarrow import parquet
 
 from check import Checks, require, scratch_directory
 from oracle import run_stachio
@@ -60,6 +63,53 @@ def check_filter(scratch):
             str(sorted(found)))
 
 
+WAYS = {("cold", 1, "blocking"), ("warm", 1, "blocking")} | {
+    (state, threads, way) for threads in (1, 2) for state, way in
+    (("cold", "chunked"), ("cold", "metadata cached"), ("cold", "direct"), ("warm", "chunked"),
+     ("warm", "metadata cached"), ("warm", "chunks cached"))}
+
+
+def measure_scan(scratch, table, *options):
+    path = os.path.join(scratch, "scan.json")
+    run = run_stachio(["bench", "scan", "--json", path, "--threads", "2", *options, table]).succeeded()
+    with open(path, encoding="utf-8") as file:
+        report = json.load(file)
+    require(len(run.out.decode().splitlines()) == len(report["results"]) + 2, run.out.decode())
+    for result in report["results"]:
+        require(result["seconds"] > 0 and result["raw_bytes_per_second"] > 0, str(result))
+    return report
+
+
+def check_scan(scratch):
+    """Bytes are those of the column chunks, as pyarrow counts them."""
+    table = os.path.join(scratch, "table")
+    os.makedirs(table)
+    for part in range(2):
+        rows = pyarrow.table({"a": range(part, 50000 + part), "b": [str(i % 999) for i in range(50000)]})
+        parquet.write_table(rows, os.path.join(table, f"{part}.parquet"), row_group_size=9000)
+    stored = 0
+    for part in range(2):
+        metadata = parquet.ParquetFile(os.path.join(table, f"{part}.parquet")).metadata
+        stored += sum(metadata.row_group(g).column(c).total_compressed_size
+                      for g in range(metadata.num_row_groups) for c in range(2))
+    report = measure_scan(scratch, table, "--repeat", "2")
+    found = {(result["state"], result["threads"], result["way"]): result for result in report["results"]}
+    require(report["files"] == 2 and report["runs"] == 2 and set(found) == WAYS, str(sorted(found)))
+    require({result["bytes"] for result in found.values()} == {stored}, f"{stored}: {report}")
+    for options, status in (([], 2), (["/nowhere.parquet"], 3), (["--rows", "5000", table], 2)):
+        run = run_stachio(["bench", "scan", *options])
+        require(run.status == status and run.error.startswith("stachio: "), str(run))
+
+
+def check_scan_device(scratch):
+    os.environ["STACHIO_CUDA_LIBRARY"] = EMULATED
+    try:
+        report = measure_scan(scratch, os.path.join(scratch, "table"), "--device", "cuda")
+    finally:
+        del os.environ["STACHIO_CUDA_LIBRARY"]
+    require("pinned memory" in {result["way"] for result in report["results"]}, str(report))
+
+
 def check_usage(_):
     for options in (["--rows", "1"], ["--rows", "x"], ["--rows", "2000,"], ["--rows", ""], ["a", "b"], ["-c", "SELECT 1"]):
         run = run_stachio(["bench", "primitives", *options])
@@ -71,7 +121,7 @@ def check_usage(_):
 def main():
     checks = Checks()
     with scratch_directory() as scratch:
-        cases = [check_cpu, check_filter, check_usage] + ([check_device] if os.path.exists(EMULATED) else [])
+        cases = [check_cpu, check_filter, check_usage, check_scan] + ([check_device, check_scan_device] if os.path.exists(EMULATED) else [])
         for check in cases:
             with checks.case(check.__name__):
                 check(scratch)

@@ -1,0 +1,371 @@
+/* Reading a table's column chunks by the storage path alone, with one optimisation after another (seed 002,
+ * figures 9 to 12), beside raw reads of the same files on as many threads. */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/db.h"
+#include "api/files.h"
+#include "api/system.h"
+#include "storage/file.h"
+#include "storage/scan.h"
+
+enum { MOST_THREADS = 8, MOST_RUNS = 101 };
+static const int64_t raw_request_bytes = (int64_t)4 << 20;
+
+struct variant {
+    const char *name;
+    enum sx_io io;
+    bool is_blocking;     /* one thread, and nothing is read ahead */
+    bool rereads_footers; /* with every row group */
+    bool is_pinned;
+    bool is_cached; /* as scanned before; only warm */
+    bool only_cold;
+};
+
+/* Each adds to the one before it. */
+static const struct variant variants[] = {
+    {.name = "blocking", .io = SX_IO_BUFFERED, .is_blocking = true, .rereads_footers = true},
+    {.name = "chunked", .io = SX_IO_BUFFERED, .rereads_footers = true},
+    {.name = "metadata cached", .io = SX_IO_BUFFERED},
+    {.name = "pinned memory", .io = SX_IO_BUFFERED, .is_pinned = true},
+    {.name = "direct", .io = SX_IO_DIRECT, .is_pinned = true, .only_cold = true},
+    {.name = "chunks cached", .io = SX_IO_BUFFERED, .is_pinned = true, .is_cached = true},
+};
+enum { N_VARIANTS = sizeof variants / sizeof *variants };
+
+struct bench_scan {
+    struct stachio_db *db;
+    struct sx_arena arena;
+    struct sx_file_list files;
+    int64_t files_bytes;
+    bool takes_direct;  /* so does the file system of the first file */
+    const char **names; /* of the columns that can be read */
+    struct sx_type *types;
+    int n_columns;
+    int runs;
+    void (*result)(void *context, const struct stachio_bench_scan_result *result);
+    void *context;
+};
+
+/* What one run shares among its threads. */
+struct run {
+    const struct bench_scan *bench;
+    const struct variant *variant;
+    struct sx_scan *scan;
+    struct sx_reader *raw; /* for the bound; NULL: `scan` is run */
+    atomic_int_fast64_t next_at;
+    pthread_mutex_t lock;
+    struct sx_error error;
+};
+
+static void note_error(struct run *run, const struct sx_error *error) {
+    pthread_mutex_lock(&run->lock);
+    if (run->error.status == SX_OK)
+        run->error = *error;
+    pthread_mutex_unlock(&run->lock);
+}
+
+/* ---- the table ---- */
+
+static enum sx_status list_columns(struct bench_scan *bench, const struct sx_footer *footer,
+                                   struct sx_error *error) {
+    bench->names = SX_ARENA_ARRAY(&bench->arena, footer->n_columns, const char *);
+    bench->types = SX_ARENA_ARRAY(&bench->arena, footer->n_columns, struct sx_type);
+    for (int c = 0; bench->names && bench->types && c < footer->n_columns; c++) {
+        const struct sx_file_column *column = &footer->columns[c];
+        if (column->unreadable)
+            continue;
+        bench->types[bench->n_columns] = column->type;
+        bench->names[bench->n_columns] = sx_arena_format(&bench->arena, "%s", column->name);
+        if (!bench->names[bench->n_columns++])
+            bench->names = NULL;
+    }
+    return bench->names && bench->types ? SX_OK
+                                        : sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for columns");
+}
+
+static bool takes_direct(const char *path) {
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_DIRECT);
+    sx_file_close(fd);
+    return fd >= 0;
+}
+
+static enum sx_status find_table(struct bench_scan *bench, const char *pattern, struct sx_error *error) {
+    SX_TRY(sx_files_match(&bench->arena, pattern, &bench->files, error));
+    for (int f = 0; f < bench->files.n_paths; f++) {
+        const char *path = bench->files.paths[f];
+        struct sx_file_stamp stamp;
+        struct sx_footer *footer = NULL;
+        int fd = -1;
+        SX_TRY(sx_file_open(path, &fd, &stamp, error));
+        enum sx_status status = f == 0 ? sx_footer_read(path, fd, stamp.size_bytes, &footer, error) : SX_OK;
+        if (status == SX_OK && f == 0)
+            status = list_columns(bench, footer, error);
+        bench->files_bytes += stamp.size_bytes;
+        sx_footer_release(footer);
+        sx_file_close(fd);
+        SX_TRY(status);
+    }
+    bench->takes_direct = takes_direct(bench->files.paths[0]);
+    return SX_OK;
+}
+
+/* Brings all files into the page cache, or asks the kernel to drop them. */
+static enum sx_status set_warmth(const struct bench_scan *bench, bool is_warm, struct sx_error *error) {
+    char *room = malloc((size_t)raw_request_bytes);
+    enum sx_status status = room ? SX_OK : sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for reading");
+    for (int f = 0; f < bench->files.n_paths && status == SX_OK; f++) {
+        struct sx_file_stamp stamp;
+        int fd = -1;
+        status = sx_file_open(bench->files.paths[f], &fd, &stamp, error);
+        if (status == SX_OK && !is_warm && fdatasync(fd) == 0)
+            posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+        for (int64_t at = 0; is_warm && status == SX_OK && at < stamp.size_bytes; at += raw_request_bytes) {
+            const int64_t left = stamp.size_bytes - at;
+            status = sx_file_read(fd, at, (size_t)(left < raw_request_bytes ? left : raw_request_bytes), room,
+                                  error);
+        }
+        sx_file_close(fd);
+    }
+    free(room);
+    return status;
+}
+
+/* ---- raw reads: the bound ---- */
+
+/* The file that the table's byte `at` is in, and where in it. */
+static const char *find_place(const struct bench_scan *bench, int64_t at, int *fd, struct sx_read *out_read,
+                              struct sx_error *error) {
+    for (int f = 0; f < bench->files.n_paths; f++) {
+        struct sx_file_stamp stamp;
+        if (sx_file_open(bench->files.paths[f], fd, &stamp, error) != SX_OK)
+            return NULL;
+        /* requests don't cross files: each file takes a whole number of them */
+        const int64_t room =
+            (stamp.size_bytes + raw_request_bytes - 1) / raw_request_bytes * raw_request_bytes;
+        if (at < room) {
+            const int64_t left = stamp.size_bytes - at;
+            *out_read = (struct sx_read){.offset = at,
+                                         .length_bytes = left < raw_request_bytes ? left : raw_request_bytes};
+            return bench->files.paths[f];
+        }
+        at -= room;
+        sx_file_close(*fd);
+        *fd = -1;
+    }
+    return NULL;
+}
+
+static void read_raw(struct run *run) {
+    struct sx_error error = {0};
+    for (;;) {
+        struct sx_read read;
+        int fd = -1;
+        const int64_t at = atomic_fetch_add(&run->next_at, raw_request_bytes);
+        const char *path = find_place(run->bench, at, &fd, &read, &error);
+        if (!path)
+            break;
+        struct sx_read_request request = {
+            .fd = fd, .table_bytes = run->bench->files_bytes, .reads = &read, .n_reads = 1};
+        if (sx_reader_read(run->raw, &request, &error) != SX_OK)
+            sx_error_prefix(&error, "%s", path);
+        sx_buffer_release(read.buffer);
+        sx_file_close(fd);
+        if (error.status != SX_OK)
+            break;
+    }
+    if (error.status != SX_OK)
+        note_error(run, &error);
+}
+
+/* ---- scans ---- */
+
+static enum sx_status reread_footer(const char *path, struct sx_error *error) {
+    struct sx_file_stamp stamp;
+    struct sx_footer *footer;
+    int fd;
+    SX_TRY(sx_file_open(path, &fd, &stamp, error));
+    enum sx_status status = sx_footer_read(path, fd, stamp.size_bytes, &footer, error);
+    if (status == SX_OK)
+        sx_footer_release(footer);
+    sx_file_close(fd);
+    return status;
+}
+
+static void take_groups(struct run *run) {
+    struct sx_error error = {0};
+    struct sx_row_group *group = NULL;
+    while (sx_scan_next(run->scan, &group, &error) == SX_OK && group) {
+        enum sx_status status = run->variant->rereads_footers ? reread_footer(group->path, &error) : SX_OK;
+        sx_row_group_release(group);
+        if (status != SX_OK)
+            break;
+    }
+    if (error.status != SX_OK)
+        note_error(run, &error);
+}
+
+static void work(int member, void *context) {
+    struct run *run = context;
+    (void)member;
+    if (run->raw)
+        read_raw(run);
+    else
+        take_groups(run);
+}
+
+static enum sx_status run_all(struct run *run, int n_threads, double *out_seconds, struct sx_error *error) {
+    struct sx_team *team;
+    *out_seconds = 0;
+    SX_TRY(sx_team_create(n_threads, &team, error));
+    const double began = sx_system_seconds();
+    sx_team_run(team, work, run);
+    *out_seconds = sx_system_seconds() - began;
+    sx_team_destroy(team);
+    if (run->error.status != SX_OK)
+        *error = run->error;
+    return error->status;
+}
+
+static enum sx_status scan_once(const struct bench_scan *bench, struct sx_storage *storage,
+                                const struct variant *variant, int n_threads, double *out_seconds,
+                                int64_t *out_bytes, struct sx_error *error) {
+    const struct sx_scan_request request = {
+        .table = "bench",
+        .files = bench->files.paths,
+        .n_files = bench->files.n_paths,
+        .column_names = bench->names,
+        .column_types = bench->types,
+        .n_columns = bench->n_columns,
+        .queue_bytes = (size_t)256 << 20,
+    };
+    struct run run = {.bench = bench, .variant = variant, .lock = PTHREAD_MUTEX_INITIALIZER};
+    struct sx_scan_progress progress;
+    const double began = sx_system_seconds();
+    SX_TRY(sx_scan_open(storage, &request, NULL, &run.scan, error));
+    if (!variant->is_blocking)
+        sx_scan_prefetch(run.scan);
+    const double opened = sx_system_seconds() - began;
+    enum sx_status status = run_all(&run, n_threads, out_seconds, error);
+    *out_seconds += opened;
+    sx_scan_progress(run.scan, &progress);
+    if (progress.read_bytes > 0)
+        *out_bytes = progress.read_bytes;
+    sx_scan_close(run.scan);
+    return status;
+}
+
+static enum sx_status raw_once(const struct bench_scan *bench, bool is_warm, int n_threads,
+                               double *out_seconds, struct sx_error *error) {
+    struct run run = {.bench = bench, .lock = PTHREAD_MUTEX_INITIALIZER};
+    SX_TRY(sx_reader_create(bench->db->pool, is_warm ? SX_IO_BUFFERED : SX_IO_AUTO, 1, &run.raw, error));
+    enum sx_status status = run_all(&run, n_threads, out_seconds, error);
+    sx_reader_destroy(run.raw);
+    return status;
+}
+
+/* ---- medians ---- */
+
+static int compare_seconds(const void *a, const void *b) {
+    const double first = *(const double *)a, second = *(const double *)b;
+    return (first > second) - (first < second);
+}
+
+static double median(double *seconds, int n) {
+    qsort(seconds, (size_t)n, sizeof *seconds, compare_seconds);
+    return seconds[n / 2];
+}
+
+static enum sx_status measure_bound(const struct bench_scan *bench, bool is_warm, int n_threads,
+                                    double *out_bytes_per_second, struct sx_error *error) {
+    double seconds[MOST_RUNS];
+    for (int r = 0; r < bench->runs; r++) {
+        SX_TRY(set_warmth(bench, is_warm, error));
+        SX_TRY(raw_once(bench, is_warm, n_threads, &seconds[r], error));
+    }
+    *out_bytes_per_second = (double)bench->files_bytes / median(seconds, bench->runs);
+    return SX_OK;
+}
+
+static enum sx_status measure_variant(const struct bench_scan *bench, const struct variant *variant,
+                                      bool is_warm, int n_threads, double bound, struct sx_error *error) {
+    struct stachio_db *db = bench->db;
+    const struct sx_storage_options options = {
+        .pool = variant->is_pinned && db->io_pool ? db->io_pool : db->pool,
+        .budget = db->pool,
+        .n_reader_threads = variant->is_blocking ? 0 : n_threads,
+        .io = variant->io,
+        .cache_bytes = variant->is_cached ? SIZE_MAX : 0,
+    };
+    struct sx_storage *storage;
+    double seconds[MOST_RUNS], ignored;
+    int64_t bytes = 0;
+    SX_TRY(sx_storage_create(&options, &storage, error));
+    enum sx_status status =
+        variant->is_cached ? scan_once(bench, storage, variant, n_threads, &ignored, &bytes, error) : SX_OK;
+    for (int r = 0; r < bench->runs && status == SX_OK; r++) {
+        status = set_warmth(bench, is_warm, error);
+        if (status == SX_OK)
+            status = scan_once(bench, storage, variant, n_threads, &seconds[r], &bytes, error);
+    }
+    sx_storage_destroy(storage);
+    SX_TRY(status);
+    const struct stachio_bench_scan_result result = {
+        .name = variant->name,
+        .is_warm = is_warm,
+        .device = sx_db_device(db),
+        .threads = n_threads,
+        .files = bench->files.n_paths,
+        .runs = bench->runs,
+        .bytes = bytes,
+        .seconds = median(seconds, bench->runs),
+        .bound_bytes_per_second = bound,
+    };
+    bench->result(bench->context, &result);
+    return SX_OK;
+}
+
+static bool is_wanted(const struct bench_scan *bench, const struct variant *variant, bool is_warm,
+                      int n_threads) {
+    if ((variant->is_blocking && n_threads > 1) || (variant->io == SX_IO_DIRECT && !bench->takes_direct))
+        return false;
+    if (!strcmp(variant->name, "pinned memory") && !bench->db->io_pool)
+        return false;
+    return is_warm ? !variant->only_cold : !variant->is_cached;
+}
+
+static enum sx_status measure(const struct bench_scan *bench, int most_threads, struct sx_error *error) {
+    for (int is_warm = 0; is_warm <= 1; is_warm++)
+        for (int n_threads = 1; n_threads <= most_threads; n_threads *= 2) {
+            double bound;
+            SX_TRY(measure_bound(bench, is_warm, n_threads, &bound, error));
+            for (int v = 0; v < N_VARIANTS; v++)
+                if (is_wanted(bench, &variants[v], is_warm, n_threads))
+                    SX_TRY(measure_variant(bench, &variants[v], is_warm, n_threads, bound, error));
+        }
+    return SX_OK;
+}
+
+enum stachio_status stachio_bench_scan(struct stachio_db *db,
+                                       const struct stachio_bench_scan_options *options,
+                                       void (*result)(void *context,
+                                                      const struct stachio_bench_scan_result *result),
+                                       void *context, struct stachio_error *error) {
+    struct sx_error inner = {0};
+    if (options->size_bytes < sizeof *options)
+        return sx_api_error(error, STACHIO_USAGE, "bench options: size_bytes is %zu", options->size_bytes);
+    if (options->runs < 1 || options->runs > MOST_RUNS)
+        return sx_api_error(error, STACHIO_USAGE, "runs: %d is not within 1 and %d", options->runs,
+                            (int)MOST_RUNS);
+    struct bench_scan bench = {.db = db, .runs = options->runs, .result = result, .context = context};
+    pthread_mutex_lock(&db->lock);
+    enum sx_status status = sx_db_start(db, &inner);
+    if (status == SX_OK)
+        status = find_table(&bench, options->pattern, &inner);
+    if (status == SX_OK)
+        status = measure(&bench, options->threads > 0 ? options->threads : MOST_THREADS, &inner);
+    pthread_mutex_unlock(&db->lock);
+    sx_arena_release(&bench.arena);
+    return status == SX_OK ? STACHIO_OK : sx_api_fail(&inner, error);
+}
