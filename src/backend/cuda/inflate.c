@@ -126,6 +126,11 @@ static size_t max_temp_bytes(const struct cuda_device *device) {
     return share < MAX_TEMP_BYTES ? share : MAX_TEMP_BYTES;
 }
 
+/* Few different sizes, since released memory is used again for its own size only. */
+static size_t size_class(size_t bytes) {
+    return bytes > 1 && bytes <= SIZE_MAX / 2 ? (size_t)1 << (64 - __builtin_clzll(bytes - 1)) : bytes;
+}
+
 /* SIZE_MAX: nvCOMP does not take so many. */
 static size_t temp_bytes_of(struct cuda_device *device, enum inflate_codec codec, size_t n, size_t max_plain,
                             size_t all_plain) {
@@ -157,15 +162,24 @@ struct batch {
     struct sx_buffer *scratch, *temp;
 };
 
-/* Temporary memory for `n` pieces from `first` on. */
-static size_t temp_bytes_for(const struct batch *batch, int64_t first, int64_t n) {
-    size_t most = 0, all = 0;
+struct plain_sizes {
+    size_t most, all;
+};
+
+static struct plain_sizes sizes_of(const struct batch *batch, int64_t first, int64_t n) {
+    struct plain_sizes sizes = {0, 0};
     for (int64_t i = first; i < first + n; i++) {
         const size_t bytes = batch->upload->pieces[i].plain_bytes;
-        most = bytes > most ? bytes : most;
-        all += bytes;
+        sizes.most = bytes > sizes.most ? bytes : sizes.most;
+        sizes.all += bytes;
     }
-    return temp_bytes_of(batch->stream->device, batch->work.codec, (size_t)n, most, all);
+    return sizes;
+}
+
+/* Temporary memory for `n` pieces from `first` on. */
+static size_t temp_bytes_for(const struct batch *batch, int64_t first, int64_t n) {
+    const struct plain_sizes sizes = sizes_of(batch, first, n);
+    return temp_bytes_of(batch->stream->device, batch->work.codec, (size_t)n, sizes.most, sizes.all);
 }
 
 /* The caller has not asked cuda_inflate_takes. */
@@ -198,9 +212,9 @@ static enum sx_status prepare(struct batch *batch) {
     struct inflate_work *work = &batch->work;
     const size_t n = (size_t)work->n;
     const size_t uploaded_bytes = sizeof *batch->upload + n * sizeof *batch->upload->pieces;
-    SX_TRY(sx_buffer_create(stream->base.pool,
-                            uploaded_bytes + n * (5 * sizeof(uint64_t) + sizeof *work->statuses),
-                            &batch->scratch, &stream->base.error));
+    const size_t scratch_bytes = uploaded_bytes + n * (5 * sizeof(uint64_t) + sizeof *work->statuses);
+    SX_TRY(
+        sx_buffer_create(stream->base.pool, size_class(scratch_bytes), &batch->scratch, &stream->base.error));
     struct upload *uploaded = batch->scratch->data;
     work->spare = (uint8_t *)uploaded;
     work->spare_bytes = codecs[work->codec].spare_bytes;
@@ -215,20 +229,36 @@ static enum sx_status prepare(struct batch *batch) {
     return cuda_upload(stream, uploaded, batch->upload, uploaded_bytes);
 }
 
+/* For all pieces at once, or as much as there is; for the largest one at least. */
+static enum sx_status take_temp(struct batch *batch, size_t *out_bytes) {
+    struct cuda_stream *stream = batch->stream;
+    const size_t limit = max_temp_bytes(stream->device), all = temp_bytes_for(batch, 0, batch->work.n);
+    const size_t most = sizes_of(batch, 0, batch->work.n).most;
+    const size_t least = temp_bytes_of(stream->device, batch->work.codec, 1, most, most);
+    size_t bytes = size_class(all) < limit ? size_class(all) : limit;
+    enum sx_status status;
+    if (least > bytes)
+        return too_large(batch, most);
+    for (;; bytes /= 2) {
+        status = sx_buffer_create(stream->base.pool, bytes, &batch->temp, &stream->base.error);
+        if (status != SX_OUT_OF_MEMORY || bytes / 2 < least)
+            break;
+    }
+    *out_bytes = bytes;
+    return status;
+}
+
 /* All pieces, in as few launches as temporary memory allows. */
 static enum sx_status launch(struct batch *batch) {
     struct cuda_stream *stream = batch->stream;
     const struct inflate_work *work = &batch->work;
-    const size_t limit = max_temp_bytes(stream->device), all = temp_bytes_for(batch, 0, work->n);
-    const size_t temp_bytes = all < limit ? all : limit;
     nvcomp_decompress *decompress = library_of(stream->device)->codecs[work->codec].decompress;
-    SX_TRY(sx_buffer_create(stream->base.pool, temp_bytes, &batch->temp, &stream->base.error));
+    size_t temp_bytes = 0;
+    SX_TRY(take_temp(batch, &temp_bytes));
     for (int64_t first = 0, n; first < work->n; first += n) {
         n = work->n - first < MAX_LAUNCH ? work->n - first : MAX_LAUNCH;
         while (n > 1 && temp_bytes_for(batch, first, n) > temp_bytes)
             n = (n + 1) / 2;
-        if (n == 1 && temp_bytes_for(batch, first, n) > temp_bytes)
-            return too_large(batch, batch->upload->pieces[first].plain_bytes);
         const enum nvcomp_status status =
             decompress(work->stored + first, work->stored_bytes + first, work->plain_bytes + first,
                        work->got_bytes + first, (size_t)n, batch->temp->data, temp_bytes, work->plain + first,

@@ -49,8 +49,8 @@ SX_CUDA_EXPORT bool cuda_inflate_takes(struct cuda_device *device, enum sx_parqu
  * call; items of 0 plain bytes are skipped. A piece that is damaged, or does not give exactly plain_bytes,
  * becomes a fault CUDA_FAULT_PAGE with the item's `what` and detail[0] == DECODE_INFLATE; what its `plain`
  * holds then is unspecified, and nothing outside of it is written. Scratch memory comes from the stream's
- * pool: 76 bytes an item, and for ZSTD 3 bytes a plain byte up to a limit, above which the items are taken in
- * several launches. */
+ * pool: 76 bytes an item, and for ZSTD 3 bytes a plain byte (both up to the next power of two) up to a limit
+ * or to what is left, above which the items are taken in several launches. */
 SX_CUDA_EXPORT SX_MUST_CHECK enum sx_status cuda_inflate(struct cuda_stream *stream,
                                                          enum sx_parquet_codec codec,
                                                          const struct cuda_inflate_item *items, int64_t n);
