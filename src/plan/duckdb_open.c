@@ -75,7 +75,9 @@ static enum sx_status open_database(struct sx_frontend *frontend, duckdb_config 
         duckdb_connect(frontend->database, &frontend->planner) != DuckDBSuccess ||
         duckdb_connect(frontend->database, &frontend->runner) != DuckDBSuccess)
         return sx_error_set(error, SX_INTERNAL, "no connection to DuckDB");
-    SX_TRY(sx_duckdb_execute(frontend->planner, "SET parquet_metadata_cache = true", error));
+    const duckdb_connection all[] = {frontend->binder, frontend->planner, frontend->runner};
+    for (int i = 0; i < 3; i++) /* of each connection, though the cache is shared */
+        SX_TRY(sx_duckdb_execute(all[i], "SET parquet_metadata_cache = true", error));
     return sx_duckdb_execute(frontend->binder, "PRAGMA disable_optimizer", error);
 }
 

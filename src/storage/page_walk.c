@@ -248,6 +248,7 @@ static enum sx_status add_page(struct sx_page_walk *walk, const struct header *h
     page->n_values = header->n_values;
     page->definition_bytes = (uint32_t)header->definition_bytes;
     page->repetition_bytes = (uint32_t)header->repetition_bytes;
+    page->is_checked = header->has_crc;
     page->is_compressed = is_compressed;
     walk->has_dictionary |= is_dictionary;
     walk->n_values += is_dictionary ? 0 : header->n_values;

@@ -63,6 +63,7 @@ struct sx_page {
     uint32_t definition_bytes; /* V2: stored in front, never compressed */
     uint32_t repetition_bytes; /* V2 */
     bool is_compressed;
+    bool is_checked; /* it has a CRC, which holds */
 };
 
 struct sx_chunk_spec {

@@ -36,8 +36,9 @@ struct cuda_device {
     char name[256];
     struct sx_pool *budget; /* bytes of all streams' pools, kept blocks included */
     atomic_uint_fast64_t epoch;
-    pthread_mutex_t lock; /* of `streams` */
+    pthread_mutex_t lock; /* of `streams` and `idle` */
     struct cuda_stream *streams[CUDA_MAX_STREAMS];
+    struct cuda_stream *idle;                   /* those that no query has */
     struct cuda_clock clocks[CUDA_MAX_STREAMS]; /* one a stream */
     size_t limit_bytes;
     _Atomic(const struct cuda_inflate_library *) inflate; /* inflate.c; NULL until it is first asked for */
@@ -56,6 +57,7 @@ struct cuda_stream {
     char *staging;                     /* pinned */
     size_t staging_used;
     struct cuda_clock *clock;
+    struct cuda_stream *next_idle;
     int64_t n_syncs;
     /* Puts words to a fault found at cuda_sync; the object that launched sets it. NULL: a general text. */
     enum sx_status (*describe_fault)(struct cuda_stream *stream, const struct cuda_fault *fault,
@@ -69,6 +71,7 @@ static inline struct cuda_stream *cuda_stream_of(struct sx_stream *stream) {
 
 /* ---- stream.c ---- */
 
+void cuda_stream_free(struct cuda_stream *stream);
 /* Call first in every primitive that issues work. SX_CANCELLED when the query is. */
 SX_MUST_CHECK enum sx_status cuda_enter(struct sx_stream *stream, struct cuda_stream **out_stream);
 /* Waits for all that was issued, and brings the counters. Fails with the fault of a kernel, if there was one.
@@ -114,6 +117,9 @@ SX_MUST_CHECK enum sx_status cuda_select(struct cuda_stream *stream, const uint8
 /* ---- memory.c ---- */
 
 SX_MUST_CHECK enum sx_status cuda_allocator_create(struct cuda_stream *stream, struct sx_error *error);
+/* From now on other streams may see what this one has in use. To be called before they can: where an object
+ * that workers share was changed, and at the executor's synchronisation. */
+void cuda_hand_over(struct cuda_stream *stream);
 /* What is still in use is given back when it is released. The stream has been synchronised. */
 void cuda_allocator_close(struct cuda_allocator *allocator);
 

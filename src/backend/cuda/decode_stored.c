@@ -153,6 +153,17 @@ static enum sx_status place_plain(struct decode_call *call, struct decode_column
                             &call->stream->base.error);
 }
 
+/* Whether the device may have it. nvCOMP's zstd can't be trusted with damaged bytes (it may not even end),
+ * and what is wrong inside of entropy-coded parts is only seen by decoding them: a CRC has to vouch for them.
+ */
+static bool is_for_device(const struct decode_call *call, const struct decode_listed *listed,
+                          size_t stored_bytes, size_t plain_bytes) {
+    const enum sx_parquet_codec codec = listed->decoder->chunk.spec.codec;
+    const bool is_safe = codec != SX_CODEC_ZSTD || listed->decoder->chunk.pages[listed->index].is_checked;
+    return !call->inflates_here && is_safe &&
+           cuda_inflate_takes(call->stream->device, codec, stored_bytes, plain_bytes);
+}
+
 static enum sx_status inflate_page(struct inflater *inflater, const struct decode_listed *listed,
                                    const struct decode_page *page, size_t stored_bytes) {
     struct decode_call *call = inflater->call;
@@ -160,8 +171,7 @@ static enum sx_status inflate_page(struct inflater *inflater, const struct decod
     void *plain = (void *)(uintptr_t)page->image;
     const uint8_t *device;
     SX_TRY(sx_codec_check(codec, stored_bytes, page->image_bytes, &call->stream->base.error));
-    if (call->inflates_here ||
-        !cuda_inflate_takes(call->stream->device, codec, stored_bytes, page->image_bytes))
+    if (!is_for_device(call, listed, stored_bytes, page->image_bytes))
         return inflate_here(inflater, listed, stored_bytes, page->image_bytes, plain);
     SX_TRY(bring_stored(call, listed->decoder, listed->index, &device));
     return inflate_later(inflater, codec,

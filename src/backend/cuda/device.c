@@ -112,6 +112,11 @@ void sx_cuda_close(const struct sx_backend *backend) {
     if (!device)
         return;
     (void)cudaDeviceSynchronize();
+    while (device->idle) {
+        struct cuda_stream *stream = device->idle;
+        device->idle = stream->next_idle;
+        cuda_stream_free(stream);
+    }
     cuda_inflate_library_destroy(atomic_load(&device->inflate));
     pthread_mutex_destroy(&device->lock);
     sx_pool_destroy(device->budget);

@@ -240,6 +240,7 @@ enum sx_status sx_cuda_group_update(struct sx_stream *base, struct sx_group *gro
         if (status == SX_OK)
             status = cuda_check(stream, ended, "an event");
     }
+    cuda_hand_over(stream);
     pthread_mutex_unlock(&group->lock);
     return status;
 }

@@ -1,24 +1,33 @@
 /* Device memory of a stream. A block that is released goes back to the stream that took it, where it is used
- * again without any synchronisation as soon as no other stream can still be at work on it: every stream tells
- * the epoch up to which it is known to be quiet, and a released block remembers the epoch of its release. */
+ * again without any synchronisation: at once if no other stream has seen it, that is, if nothing was handed
+ * over while it was in use; else as soon as no other stream can still be at work on it. For that every stream
+ * tells the epoch up to which it is known to be quiet, and a released block remembers the epoch of its
+ * release. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "backend/cuda/cuda.h"
 #include "observe/trace.h"
 
-enum { SMALL_BYTES = 256, PAGED_BYTES = 16 << 20, PAGE_BYTES = 2 << 20 };
+/* Sizes are (8 + m) << (5 + e), so that most blocks fit the next request of about their size, and at most 1/8
+ * of one is not used. */
+enum { STEPS = 8, LEAST_SHIFT = 5, N_SIZES = STEPS * 40 };
 
 /* A kept block; those of one size are a queue, oldest first. */
 struct block {
     struct block *next;
     void *memory;
-    uint64_t epoch;
+    uint64_t epoch; /* 0: no other stream has seen it */
 };
 
 struct size_queue {
-    size_t bytes;
     struct block *first, *last;
+};
+
+/* A block in use. */
+struct live {
+    void *memory; /* NULL: a free place */
+    uint64_t hand_over;
 };
 
 struct cuda_allocator {
@@ -26,16 +35,91 @@ struct cuda_allocator {
     struct cuda_device *device;
     struct cuda_stream *stream; /* NULL once it is destroyed */
     struct sx_pool *pool;
-    struct size_queue *queues;
-    int n_queues;
+    struct size_queue queues[N_SIZES];
+    uint64_t hand_overs;
+    struct live *live; /* by hash of the address; a power of two of places */
+    size_t live_room;
     int64_t n_in_use;
 };
 
-static size_t rounded(size_t bytes) {
-    if (bytes > PAGED_BYTES)
-        return (bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
-    return (bytes + SMALL_BYTES - 1) / SMALL_BYTES * SMALL_BYTES;
+static int size_of(size_t bytes) {
+    const size_t least = (size_t)STEPS << LEAST_SHIFT;
+    if (bytes <= least)
+        return 0;
+    const int shift = 63 - __builtin_clzll((unsigned long long)(bytes - 1)) - 3; /* 8 << shift <= bytes - 1 */
+    const size_t steps = (bytes + ((size_t)1 << shift) - 1) >> shift;            /* 9..16 */
+    return (shift - LEAST_SHIFT) * STEPS + (int)steps - STEPS;
 }
+
+static size_t bytes_of(int size) {
+    return (size_t)(STEPS + size % STEPS) << (LEAST_SHIFT + size / STEPS);
+}
+
+static size_t rounded(size_t bytes) {
+    return bytes_of(size_of(bytes));
+}
+
+/* ---- blocks in use ---- */
+
+static size_t place_of(const struct cuda_allocator *allocator, const void *memory) {
+    const uint64_t spread = (uint64_t)(uintptr_t)memory / ((uint64_t)STEPS << LEAST_SHIFT);
+    size_t place = (size_t)(spread * UINT64_C(0x9e3779b97f4a7c15) >> 32) & (allocator->live_room - 1);
+    while (allocator->live[place].memory && allocator->live[place].memory != memory)
+        place = (place + 1) & (allocator->live_room - 1);
+    return place;
+}
+
+static bool grow_live(struct cuda_allocator *allocator) {
+    enum { FIRST_ROOM = 256 };
+    struct live *old = allocator->live;
+    const size_t old_room = allocator->live_room;
+    const size_t room = old_room ? 2 * old_room : FIRST_ROOM;
+    struct live *made = calloc(room, sizeof *made);
+    if (!made)
+        return false;
+    allocator->live = made;
+    allocator->live_room = room;
+    for (size_t i = 0; i < old_room; i++)
+        if (old[i].memory)
+            made[place_of(allocator, old[i].memory)] = old[i];
+    free(old);
+    return true;
+}
+
+/* A block that there is no memory to note counts as seen by others. */
+static void note_live(struct cuda_allocator *allocator, void *memory) {
+    const size_t n = (size_t)allocator->n_in_use;
+    if (2 * n >= allocator->live_room && !grow_live(allocator) && n + 1 >= allocator->live_room)
+        return;
+    allocator->live[place_of(allocator, memory)] = (struct live){memory, allocator->hand_overs};
+}
+
+/* Whether it may have been seen by other streams; forgets the block. Those behind it in the hash table move
+ * up. */
+static bool forget_live(struct cuda_allocator *allocator, const void *memory) {
+    if (!allocator->live_room)
+        return true;
+    const size_t mask = allocator->live_room - 1;
+    size_t hole = place_of(allocator, memory);
+    if (!allocator->live[hole].memory)
+        return true;
+    const bool was_seen = allocator->live[hole].hand_over != allocator->hand_overs;
+    allocator->live[hole].memory = NULL;
+    for (size_t next = (hole + 1) & mask; allocator->live[next].memory; next = (next + 1) & mask) {
+        const struct live moved = allocator->live[next];
+        allocator->live[next].memory = NULL;
+        allocator->live[place_of(allocator, moved.memory)] = moved;
+    }
+    return was_seen;
+}
+
+void cuda_hand_over(struct cuda_stream *stream) {
+    pthread_mutex_lock(&stream->allocator->lock);
+    stream->allocator->hand_overs++;
+    pthread_mutex_unlock(&stream->allocator->lock);
+}
+
+/* ---- kept blocks ---- */
 
 /* Whether all streams but the block's own have ended what they had at the time of its release. */
 static bool is_quiet(struct cuda_device *device, const struct cuda_stream *own, uint64_t epoch) {
@@ -59,15 +143,15 @@ static void give_to_device(struct cuda_allocator *allocator, void *memory, size_
 /* Gives all kept blocks back. Other streams may be at work on some of them, so it waits for the device. */
 static void drop_kept(struct cuda_allocator *allocator) {
     bool waited = false;
-    for (int q = 0; q < allocator->n_queues; q++) {
-        struct size_queue *queue = &allocator->queues[q];
+    for (int size = 0; size < N_SIZES; size++) {
+        struct size_queue *queue = &allocator->queues[size];
         while (queue->first) {
             struct block *block = queue->first;
             if (!waited)
                 cudaDeviceSynchronize();
             waited = true;
             queue->first = block->next;
-            give_to_device(allocator, block->memory, queue->bytes);
+            give_to_device(allocator, block->memory, bytes_of(size));
             free(block);
         }
         queue->last = NULL;
@@ -75,21 +159,16 @@ static void drop_kept(struct cuda_allocator *allocator) {
 }
 
 static void *take_kept(struct cuda_allocator *allocator, size_t bytes) {
-    for (int q = 0; q < allocator->n_queues; q++) {
-        struct size_queue *queue = &allocator->queues[q];
-        struct block *block = queue->first;
-        if (queue->bytes != bytes || !block)
-            continue;
-        if (!is_quiet(allocator->device, allocator->stream, block->epoch))
-            return NULL;
-        queue->first = block->next;
-        if (!queue->first)
-            queue->last = NULL;
-        void *memory = block->memory;
-        free(block);
-        return memory;
-    }
-    return NULL;
+    struct size_queue *queue = &allocator->queues[size_of(bytes)];
+    struct block *block = queue->first;
+    if (!block || (block->epoch && !is_quiet(allocator->device, allocator->stream, block->epoch)))
+        return NULL;
+    queue->first = block->next;
+    if (!queue->first)
+        queue->last = NULL;
+    void *memory = block->memory;
+    free(block);
+    return memory;
 }
 
 /* All streams' kept blocks; the caller holds no allocator's lock. */
@@ -117,6 +196,11 @@ static void *take_fresh(struct cuda_allocator *allocator, size_t bytes) {
     return NULL;
 }
 
+static void note_taken(struct cuda_allocator *allocator, void *memory) {
+    note_live(allocator, memory);
+    allocator->n_in_use++;
+}
+
 static void *take(void *context, size_t size_bytes) {
     struct cuda_allocator *allocator = context;
     const size_t bytes = rounded(size_bytes);
@@ -124,7 +208,8 @@ static void *take(void *context, size_t size_bytes) {
     void *memory = take_kept(allocator, bytes);
     if (!memory)
         memory = take_fresh(allocator, bytes);
-    allocator->n_in_use += memory != NULL;
+    if (memory)
+        note_taken(allocator, memory);
     pthread_mutex_unlock(&allocator->lock);
     if (memory)
         return memory;
@@ -134,21 +219,10 @@ static void *take(void *context, size_t size_bytes) {
     sx_span_end(lane, SX_SPAN_SYNC, "kept memory is given back", began_ns, 0, 0);
     pthread_mutex_lock(&allocator->lock);
     memory = take_fresh(allocator, bytes);
-    allocator->n_in_use += memory != NULL;
+    if (memory)
+        note_taken(allocator, memory);
     pthread_mutex_unlock(&allocator->lock);
     return memory;
-}
-
-static struct size_queue *queue_of(struct cuda_allocator *allocator, size_t bytes) {
-    for (int q = 0; q < allocator->n_queues; q++)
-        if (allocator->queues[q].bytes == bytes)
-            return &allocator->queues[q];
-    struct size_queue *grown = realloc(allocator->queues, (size_t)(allocator->n_queues + 1) * sizeof *grown);
-    if (!grown)
-        return NULL;
-    allocator->queues = grown;
-    grown[allocator->n_queues] = (struct size_queue){.bytes = bytes};
-    return &grown[allocator->n_queues++];
 }
 
 /* The emulator keeps nothing, so that a use after release is seen. */
@@ -158,25 +232,33 @@ static const bool keeps_blocks = false;
 static const bool keeps_blocks = true;
 #endif
 
-/* False: there is no memory for the note, or nothing is kept. */
-static bool keep(struct cuda_allocator *allocator, void *memory, size_t bytes) {
-    struct size_queue *queue = keeps_blocks && allocator->stream ? queue_of(allocator, bytes) : NULL;
-    struct block *block = queue ? malloc(sizeof *block) : NULL;
+/* False: there is no memory for the note, or nothing is kept. What no other stream has seen comes first. */
+static bool keep(struct cuda_allocator *allocator, void *memory, size_t bytes, bool was_seen) {
+    struct block *block = keeps_blocks && allocator->stream ? malloc(sizeof *block) : NULL;
     if (!block)
         return false;
-    *block = (struct block){NULL, memory, atomic_fetch_add(&allocator->device->epoch, 1) + 1};
-    if (queue->last)
-        queue->last->next = block;
-    else
-        queue->first = block;
-    queue->last = block;
+    struct size_queue *queue = &allocator->queues[size_of(bytes)];
+    *block = (struct block){NULL, memory, 0};
+    if (was_seen) {
+        block->epoch = atomic_fetch_add(&allocator->device->epoch, 1) + 1;
+        if (queue->last)
+            queue->last->next = block;
+        else
+            queue->first = block;
+        queue->last = block;
+        return true;
+    }
+    block->next = queue->first;
+    queue->first = block;
+    if (!queue->last)
+        queue->last = block;
     return true;
 }
 
 static void destroy(struct cuda_allocator *allocator) {
     pthread_mutex_destroy(&allocator->lock);
     sx_pool_destroy(allocator->pool);
-    free(allocator->queues);
+    free(allocator->live);
     free(allocator);
 }
 
@@ -184,7 +266,8 @@ static void give(void *context, void *memory, size_t size_bytes) {
     struct cuda_allocator *allocator = context;
     const size_t bytes = rounded(size_bytes);
     pthread_mutex_lock(&allocator->lock);
-    if (!keep(allocator, memory, bytes)) {
+    const bool was_seen = forget_live(allocator, memory);
+    if (!keep(allocator, memory, bytes, was_seen)) {
         cudaDeviceSynchronize();
         give_to_device(allocator, memory, bytes);
     }

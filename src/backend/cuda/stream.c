@@ -70,10 +70,7 @@ static enum sx_status create_parts(struct cuda_stream *stream, struct sx_error *
     return cuda_allocator_create(stream, error);
 }
 
-void sx_cuda_stream_destroy(struct sx_stream *base) {
-    struct cuda_stream *stream = cuda_stream_of(base);
-    if (!stream)
-        return;
+void cuda_stream_free(struct cuda_stream *stream) {
     if (stream->handle)
         (void)cudaStreamSynchronize(stream->handle);
     delist(stream->device, stream);
@@ -86,21 +83,73 @@ void sx_cuda_stream_destroy(struct sx_stream *base) {
     free(stream);
 }
 
-enum sx_status sx_cuda_stream_create(const struct sx_backend *backend, struct sx_pool *pool,
-                                     const atomic_bool *cancel, struct sx_stream **out_stream,
-                                     struct sx_error *error) {
+/* ---- streams that wait for the next query: with what they hold, they take milliseconds to make ---- */
+
+static struct cuda_stream *take_idle(struct cuda_device *device) {
+    pthread_mutex_lock(&device->lock);
+    struct cuda_stream *stream = device->idle;
+    if (stream)
+        device->idle = stream->next_idle;
+    pthread_mutex_unlock(&device->lock);
+    return stream;
+}
+
+static void keep_idle(struct cuda_stream *stream) {
+    struct cuda_device *device = stream->device;
+    pthread_mutex_lock(&device->lock);
+    stream->next_idle = device->idle;
+    device->idle = stream;
+    pthread_mutex_unlock(&device->lock);
+}
+
+/* False: it is not fit for another query. */
+static bool reset(struct cuda_stream *stream) {
+    static const char why[] = "the end of a worker";
+    if (cuda_sync(stream, why) != SX_OK && cuda_sync(stream, why) != SX_OK) /* a fault is told once */
+        return false;
+    cuda_hand_over(stream);
+    stream->describe_fault = NULL;
+    stream->fault_context = NULL;
+    return true;
+}
+
+void sx_cuda_stream_destroy(struct sx_stream *base) {
+    struct cuda_stream *stream = cuda_stream_of(base);
+    if (!stream)
+        return;
+    stream->base.lane = NULL;
+    if (reset(stream))
+        keep_idle(stream);
+    else
+        cuda_stream_free(stream);
+}
+
+static enum sx_status create(struct cuda_device *device, struct cuda_stream **out_stream,
+                             struct sx_error *error) {
     struct cuda_stream *stream = calloc(1, sizeof *stream);
     if (!stream)
         return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for a stream");
-    stream->base.backend = backend;
-    stream->base.cancel = cancel;
-    stream->device = (struct cuda_device *)(uintptr_t)backend;
-    stream->host_pool = pool;
+    stream->device = device;
     enum sx_status status = create_parts(stream, error);
     if (status != SX_OK) {
-        sx_cuda_stream_destroy(&stream->base);
+        cuda_stream_free(stream);
         return status;
     }
+    *out_stream = stream;
+    return SX_OK;
+}
+
+enum sx_status sx_cuda_stream_create(const struct sx_backend *backend, struct sx_pool *pool,
+                                     const atomic_bool *cancel, struct sx_stream **out_stream,
+                                     struct sx_error *error) {
+    struct cuda_device *device = (struct cuda_device *)(uintptr_t)backend;
+    struct cuda_stream *stream = take_idle(device);
+    if (!stream)
+        SX_TRY(create(device, &stream, error));
+    stream->base.backend = backend;
+    stream->base.cancel = cancel;
+    stream->base.error = (struct sx_error){0};
+    stream->host_pool = pool;
     *out_stream = &stream->base;
     return SX_OK;
 }
@@ -153,6 +202,7 @@ enum sx_status cuda_sync(struct cuda_stream *stream, const char *why) {
 enum sx_status sx_cuda_synchronise(struct sx_stream *base, const char *why) {
     struct cuda_stream *stream;
     SX_TRY(cuda_enter(base, &stream));
+    cuda_hand_over(stream);
     return cuda_sync(stream, why);
 }
 
