@@ -27,7 +27,7 @@ enum stachio_status answer_next(struct answer *answer, struct ArrowArray *out_ar
 enum stachio_status answer_is_empty(struct answer *answer, bool *out_empty, struct stachio_error *error);
 void answer_close(struct answer *answer);
 
-enum format { FORMAT_TABLE, FORMAT_CSV, FORMAT_JSON };
+enum format { FORMAT_TABLE, FORMAT_CSV, FORMAT_JSON, FORMAT_PARQUET };
 
 enum stachio_status print_csv(struct answer *answer, struct output *output, struct stachio_error *error);
 enum stachio_status print_json(struct answer *answer, struct output *output, struct stachio_error *error);

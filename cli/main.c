@@ -7,6 +7,7 @@
 #include "interrupt.h"
 #include "message.h"
 #include "processor.h"
+#include "rewrite.h"
 #include "script.h"
 #include "session.h"
 #include "shell.h"
@@ -18,6 +19,7 @@ static const char help[] =
     "       stachio tpch run -d DIR [--queries 1,3-5] [--repeat N] [--compare duckdb] [OPTIONS]\n"
     "       stachio bench primitives [--rows N,...] [--json FILE] [OPTIONS] [FILTER]\n"
     "       stachio bench scan [--repeat N] [--json FILE] [OPTIONS] FILE|DIR|GLOB\n"
+    "       stachio rewrite IN... -o OUT [LAYOUT] [OPTIONS]\n"
     "Answers SQL over Parquet files. Without SQL: an interactive shell, or a script from standard input.\n"
     "\n"
     "  -d, --dir DIR             every DIR/NAME.parquet and DIR/NAME/*.parquet is a table NAME\n"
@@ -25,7 +27,7 @@ static const char help[] =
     "  -c, --command SQL         run these statements\n"
     "  -f, --file FILE           run the statements of a file (-: standard input)\n"
     "  -o, --output FILE         write the answer to a file\n"
-    "      --format F            table, csv or json (table on standard output by default, csv with -o)\n"
+    "      --format F            table, csv, json or parquet (table by default, csv with -o)\n"
     "      --max-rows N          rows of a table that are shown; 0: all (40 on a terminal, else all)\n"
     "      --threads N           worker threads (all processors)\n"
     "      --memory-limit SIZE   for columns, tables and queues, as in 512MB, 4GiB, 50% (80% of the memory)\n"
@@ -41,6 +43,20 @@ static const char help[] =
     "      --trace FILE          write what threads and the device did, and when, for Perfetto\n"
     "      --overlap O           combined or full\n"
     "      --version             print the version\n"
+    "\n"
+    "Layout of Parquet files, for rewrite and --format parquet:\n"
+    "      --row-group-rows N    rows of a row group (4194304)\n"
+    "      --pages N             pages of a column chunk, about (200)\n"
+    "      --page-version V      data pages of version 1 or 2 (2)\n"
+    "      --encoding E          auto (the smallest, by column chunk), plain, dictionary or v2\n"
+    "      --compression C       none, snappy, lz4 or zstd (none)\n"
+    "      --checksums           a CRC in every page header\n"
+    "Only rewrite (OUT: a file NAME.parquet, or a directory of files named as the inputs):\n"
+    "      --sort-by COL[ desc],...\n"
+    "      --partition-by COL,...  a directory of folders COL=VALUE\n"
+    "      --files N             a directory of N files\n"
+    "      --max-file-size SIZE  a directory of files of SIZE at most\n"
+    "      --force               replace what is there\n"
     "\n"
     "Exit status: 0 done, 1 the query is wrong, 2 usage, 3 a file is missing, corrupt or can't be written,\n"
     "4 out of memory, 130 interrupted, 141 the reader of the output has gone.\n";
@@ -72,6 +88,8 @@ static enum stachio_status run_scripts(struct session *session, const struct opt
                 session_run_script(session, scripts[i].path ? text_string(&text) : scripts[i].text, error);
         text_release(&text);
     }
+    if (!status && session->format == FORMAT_PARQUET && !session->wrote_parquet)
+        status = set_error(error, STACHIO_USAGE, "--format: no statement has an answer for the Parquet file");
     return status ? status : output_commit(&session->output, error);
 }
 
@@ -115,6 +133,7 @@ static int run_session(const struct options *options) {
         .progress = options->progress,
         .explain = options->explain,
         .analyze = options->analyze,
+        .write = options->write,
     };
     struct stachio_error error = {0};
     int exit_status = 0;
@@ -148,6 +167,8 @@ static int run_query(int argc, char **argv) {
             exit_status = print_text(help);
         else if (options.version)
             exit_status = print_text("stachio " STACHIO_VERSION "\n");
+        else if (options.format == FORMAT_PARQUET && !options.output)
+            exit_status = report_usage("--format: parquet needs -o FILE");
         else
             exit_status = run_session(&options);
     }
@@ -156,7 +177,7 @@ static int run_query(int argc, char **argv) {
 }
 
 static int run_command(int argc, char **argv) {
-    static const char *const planned[] = {"rewrite", "topology", "report"};
+    static const char *const planned[] = {"topology", "report"};
     signal(SIGPIPE, SIG_IGN);
     const char *command = argc > 1 ? argv[1] : "";
     for (size_t i = 0; i < sizeof planned / sizeof *planned; i++)
@@ -166,6 +187,8 @@ static int run_command(int argc, char **argv) {
         return tpch_main(argc - 1, argv + 1, help);
     if (!strcmp(command, "bench"))
         return bench_main(argc - 1, argv + 1, help);
+    if (!strcmp(command, "rewrite"))
+        return rewrite_main(argc - 1, argv + 1, help);
     return run_query(argc, argv);
 }
 

@@ -40,6 +40,17 @@ enum option_code {
     OPTION_COMPARE,
     OPTION_ROWS,
     OPTION_JSON,
+    OPTION_ROW_GROUP_ROWS,
+    OPTION_PAGES,
+    OPTION_PAGE_VERSION,
+    OPTION_ENCODING,
+    OPTION_COMPRESSION,
+    OPTION_CHECKSUMS,
+    OPTION_FILES,
+    OPTION_MAX_FILE_SIZE,
+    OPTION_SORT_BY,
+    OPTION_PARTITION_BY,
+    OPTION_FORCE,
 };
 
 /* Which commands take an option, as bits. */
@@ -47,7 +58,8 @@ enum {
     QUERY = 1 << COMMAND_QUERY,
     RUN = 1 << COMMAND_TPCH_RUN,
     GENERATE = 1 << COMMAND_TPCH_GENERATE,
-    BENCH = 1 << COMMAND_BENCH
+    BENCH = 1 << COMMAND_BENCH,
+    REWRITE = 1 << COMMAND_REWRITE
 };
 
 static const struct known_option {
@@ -58,18 +70,18 @@ static const struct known_option {
     {{"table", required_argument, NULL, OPTION_TABLE}, QUERY | RUN},
     {{"command", required_argument, NULL, OPTION_COMMAND}, QUERY},
     {{"file", required_argument, NULL, OPTION_FILE}, QUERY},
-    {{"output", required_argument, NULL, OPTION_OUTPUT}, QUERY | RUN | GENERATE},
-    {{"help", no_argument, NULL, OPTION_HELP}, QUERY | RUN | GENERATE | BENCH},
+    {{"output", required_argument, NULL, OPTION_OUTPUT}, QUERY | RUN | GENERATE | REWRITE},
+    {{"help", no_argument, NULL, OPTION_HELP}, QUERY | RUN | GENERATE | BENCH | REWRITE},
     {{"device", required_argument, NULL, OPTION_DEVICE}, QUERY | RUN | BENCH},
-    {{"threads", required_argument, NULL, OPTION_THREADS}, QUERY | RUN | BENCH},
-    {{"memory-limit", required_argument, NULL, OPTION_MEMORY_LIMIT}, QUERY | RUN | BENCH},
+    {{"threads", required_argument, NULL, OPTION_THREADS}, QUERY | RUN | BENCH | REWRITE},
+    {{"memory-limit", required_argument, NULL, OPTION_MEMORY_LIMIT}, QUERY | RUN | BENCH | REWRITE},
     {{"device-memory-limit", required_argument, NULL, OPTION_DEVICE_MEMORY_LIMIT}, QUERY | RUN | BENCH},
-    {{"io", required_argument, NULL, OPTION_IO}, QUERY | RUN},
+    {{"io", required_argument, NULL, OPTION_IO}, QUERY | RUN | REWRITE},
     {{"cache", required_argument, NULL, OPTION_CACHE}, QUERY | RUN},
     {{"cache-size", required_argument, NULL, OPTION_CACHE_SIZE}, QUERY | RUN},
     {{"format", required_argument, NULL, OPTION_FORMAT}, QUERY | RUN},
     {{"fallback", required_argument, NULL, OPTION_FALLBACK}, QUERY | RUN},
-    {{"progress", required_argument, NULL, OPTION_PROGRESS}, QUERY | RUN},
+    {{"progress", required_argument, NULL, OPTION_PROGRESS}, QUERY | RUN | REWRITE},
     {{"explain", no_argument, NULL, OPTION_EXPLAIN}, QUERY},
     {{"analyze", no_argument, NULL, OPTION_ANALYZE}, QUERY},
     {{"trace", required_argument, NULL, OPTION_TRACE}, QUERY},
@@ -82,6 +94,17 @@ static const struct known_option {
     {{"compare", required_argument, NULL, OPTION_COMPARE}, RUN},
     {{"rows", required_argument, NULL, OPTION_ROWS}, BENCH},
     {{"json", required_argument, NULL, OPTION_JSON}, BENCH},
+    {{"row-group-rows", required_argument, NULL, OPTION_ROW_GROUP_ROWS}, QUERY | REWRITE},
+    {{"pages", required_argument, NULL, OPTION_PAGES}, QUERY | REWRITE},
+    {{"page-version", required_argument, NULL, OPTION_PAGE_VERSION}, QUERY | REWRITE},
+    {{"encoding", required_argument, NULL, OPTION_ENCODING}, QUERY | REWRITE},
+    {{"compression", required_argument, NULL, OPTION_COMPRESSION}, QUERY | REWRITE},
+    {{"checksums", no_argument, NULL, OPTION_CHECKSUMS}, QUERY | REWRITE},
+    {{"files", required_argument, NULL, OPTION_FILES}, REWRITE},
+    {{"max-file-size", required_argument, NULL, OPTION_MAX_FILE_SIZE}, REWRITE},
+    {{"sort-by", required_argument, NULL, OPTION_SORT_BY}, REWRITE},
+    {{"partition-by", required_argument, NULL, OPTION_PARTITION_BY}, REWRITE},
+    {{"force", no_argument, NULL, OPTION_FORCE}, REWRITE},
 };
 enum { N_OPTIONS = sizeof known_options / sizeof *known_options };
 
@@ -158,9 +181,10 @@ static int read_format(struct options *options, const char *text) {
     int at = find_name("--format", text, names);
     if (at < 0)
         return 2;
-    if (at > FORMAT_JSON)
-        return report_usage("--format: %s can't be written yet; use table, csv or json", text);
-    options->format = (enum format)at;
+    static const enum format formats[] = {FORMAT_TABLE, FORMAT_CSV, FORMAT_JSON, FORMAT_JSON, FORMAT_PARQUET};
+    if (!strcmp(names[at], "arrow"))
+        return report_usage("--format: arrow can't be written yet; use table, csv, json or parquet");
+    options->format = formats[at];
     options->has_format = true;
     return 0;
 }
@@ -252,8 +276,66 @@ static int read_compare(struct options *options, const char *text) {
     return options->compare ? 0 : 2;
 }
 
+/* A number of that many at most into *out. */
+static int read_int(const char *option, const char *text, long most, int *out) {
+    long value = 0;
+    int failed = read_count(option, text, 1, most, &value);
+    if (!failed)
+        *out = (int)value;
+    return failed;
+}
+
+static int read_row_group_rows(struct options *options, const char *text) {
+    long rows = 0;
+    int failed = read_count("--row-group-rows", text, 1, 1L << 30, &rows);
+    if (!failed)
+        options->write.row_group_rows = rows;
+    return failed;
+}
+
+static int read_encoding(struct options *options, const char *text) {
+    static const char *const names[] = {"auto", "plain", "dictionary", "v2", NULL};
+    int at = find_name("--encoding", text, names);
+    options->write.encoding = (enum stachio_encoding)at;
+    return at < 0 ? 2 : 0;
+}
+
+static int read_compression(struct options *options, const char *text) {
+    static const char *const names[] = {"none", "snappy", "lz4", "zstd", NULL};
+    int at = find_name("--compression", text, names);
+    options->write.compression = (enum stachio_compression)at;
+    return at < 0 ? 2 : 0;
+}
+
+static int read_max_file_size(struct options *options, const char *text) {
+    uint64_t bytes = 0;
+    int failed = read_size("--max-file-size", text, &bytes);
+    if (!failed)
+        options->write.file_bytes = (int64_t)bytes;
+    return failed;
+}
+
+/* Options of writing Parquet. */
+static int read_write_option(struct options *options, int code, char *argument) {
+    switch (code) {
+    case OPTION_ROW_GROUP_ROWS: return read_row_group_rows(options, argument);
+    case OPTION_PAGES: return read_int("--pages", argument, 1L << 20, &options->write.pages);
+    case OPTION_PAGE_VERSION: return read_int("--page-version", argument, 2, &options->write.page_version);
+    case OPTION_ENCODING: return read_encoding(options, argument);
+    case OPTION_COMPRESSION: return read_compression(options, argument);
+    case OPTION_CHECKSUMS: options->write.checksums = 1; return 0;
+    case OPTION_FILES: return read_int("--files", argument, 100000, &options->files);
+    case OPTION_MAX_FILE_SIZE: return read_max_file_size(options, argument);
+    case OPTION_SORT_BY: options->sort_by = argument; return 0;
+    case OPTION_PARTITION_BY: options->partition_by = argument; return 0;
+    default: options->force = true; return 0;
+    }
+}
+
 /* One option with its argument. */
 static int read_option(struct options *options, int code, char *argument) {
+    if (code >= OPTION_ROW_GROUP_ROWS)
+        return read_write_option(options, code, argument);
     switch (code) {
     case OPTION_DIRECTORY:
         options->tables[options->n_tables++] = (struct table_option){NULL, argument};
@@ -330,6 +412,11 @@ static int read_all(struct options *options, enum command command, int argc, cha
         if (failed)
             return failed;
     }
+    if (command == COMMAND_REWRITE) {
+        options->inputs = argv + optind;
+        options->n_inputs = argc - optind;
+        optind = argc;
+    }
     if (command == COMMAND_BENCH && optind < argc)
         options->filter = argv[optind++];
     if (optind < argc)
@@ -342,6 +429,7 @@ static int read_all(struct options *options, enum command command, int argc, cha
 int options_read(struct options *options, enum command command, int argc, char **argv) {
     *options = (struct options){.max_rows = -1, .repeat = 1};
     stachio_options_init(&options->db);
+    stachio_write_options_init(&options->write);
     options->tables = calloc((size_t)argc + 1, sizeof *options->tables);
     options->scripts = calloc((size_t)argc + 1, sizeof *options->scripts);
     if (!options->tables || !options->scripts)

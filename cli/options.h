@@ -43,10 +43,18 @@ struct options {
     const char *sizes;
     const char *json;
     const char *filter;
+    /* stachio rewrite, and --format parquet */
+    struct stachio_write_options write;
+    char **inputs; /* behind the options; NULL where the command takes none */
+    int n_inputs;
+    int files; /* 0: not asked for */
+    const char *sort_by;
+    const char *partition_by;
+    bool force;
 };
 
 /* Which options a command takes. */
-enum command { COMMAND_QUERY, COMMAND_TPCH_RUN, COMMAND_TPCH_GENERATE, COMMAND_BENCH };
+enum command { COMMAND_QUERY, COMMAND_TPCH_RUN, COMMAND_TPCH_GENERATE, COMMAND_BENCH, COMMAND_REWRITE };
 
 /* argv[0] is the command's name. 0, or the exit status after telling what is wrong. Texts point into argv. */
 int options_read(struct options *options, enum command command, int argc, char **argv);

@@ -19,6 +19,9 @@ static void draw(struct progress *progress) {
         text_format(&line, "%3.0f %%  %s of %s rows, %s read, %.1f s", 100 * share,
                     count_text(now.done_rows, done), count_text(now.total_rows, total),
                     size_text((double)now.read_bytes, read), now.seconds);
+        const int64_t written = stachio_query_written_rows(progress->query);
+        if (written > 0)
+            text_format(&line, ", %s rows written", count_text(written, done));
         if (share > 0 && share < 1)
             text_format(&line, ", %.1f s left", now.seconds * (1 - share) / share);
     } else {

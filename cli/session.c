@@ -15,8 +15,7 @@ enum action { ACTION_ANSWER, ACTION_EXPLAIN, ACTION_ANALYZE };
 /* DuckDB's statements without an answer (SET, CREATE VIEW) give an empty column of one of these names. */
 static enum stachio_status has_answer(struct answer *answer, const char *sql, bool *out_has,
                                       struct stachio_error *error) {
-    bool is_select =
-        statement_after(sql, "SELECT") || statement_after(sql, "WITH") || statement_after(sql, "FROM");
+    bool is_select = statement_is_select(sql);
     const char *name = answer->n_columns == 1 ? answer->columns[0].name : "";
     *out_has = is_select || (strcmp(name, "Success") != 0 && strcmp(name, "Count") != 0);
     if (*out_has)
@@ -42,16 +41,30 @@ static enum stachio_status print_answer(struct session *session, const char *sql
     case FORMAT_TABLE: status = print_table(&answer, &session->output, session->max_rows, error); break;
     case FORMAT_CSV: status = print_csv(&answer, &session->output, error); break;
     case FORMAT_JSON: status = print_json(&answer, &session->output, error); break;
+    case FORMAT_PARQUET: break; /* a statement without an answer; else write_parquet is called */
     }
     answer_close(&answer);
     return status;
 }
 
-static enum stachio_status execute(struct session *session, struct stachio_query *query,
+/* Into the temporary file that the output has opened. */
+static enum stachio_status write_parquet(struct session *session, struct stachio_query *query,
+                                         struct stachio_error *error) {
+    if (!session->output.temporary)
+        return set_error(error, STACHIO_USAGE, "--format: parquet is written to files only, not to %s",
+                         session->output.name);
+    if (session->wrote_parquet)
+        return set_error(error, STACHIO_USAGE, "--format: a Parquet file has one answer; there are more");
+    session->wrote_parquet = true;
+    return stachio_query_write(query, session->output.temporary, &session->write, error);
+}
+
+static enum stachio_status execute(struct session *session, struct stachio_query *query, bool to_parquet,
                                    struct stachio_error *error) {
     struct progress progress;
     progress_start(&progress, query, session->progress);
-    enum stachio_status status = stachio_query_execute(query, error);
+    enum stachio_status status =
+        to_parquet ? write_parquet(session, query, error) : stachio_query_execute(query, error);
     progress_stop(&progress);
     struct stachio_report report;
     stachio_query_report(query, &report);
@@ -73,9 +86,13 @@ static enum stachio_status act(struct session *session, enum action action, cons
                                struct stachio_query *query, struct stachio_error *error) {
     if (action == ACTION_EXPLAIN)
         return explain(session, query, error);
-    enum stachio_status status = execute(session, query, error);
-    if (status || action == ACTION_ANSWER)
-        return status ? status : print_answer(session, sql, query, error);
+    const bool to_parquet =
+        session->format == FORMAT_PARQUET && action == ACTION_ANSWER && statement_is_select(sql);
+    enum stachio_status status = execute(session, query, to_parquet, error);
+    if (status || to_parquet)
+        return status;
+    if (action == ACTION_ANSWER)
+        return print_answer(session, sql, query, error);
     struct stachio_report report;
     stachio_query_report(query, &report);
     print_report(&session->output.text, &report);

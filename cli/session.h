@@ -18,6 +18,8 @@ struct session {
     enum progress_mode progress;
     bool explain;
     bool analyze;
+    struct stachio_write_options write; /* FORMAT_PARQUET */
+    bool wrote_parquet;
     bool timer; /* tell each statement's time */
     struct place place;
 };

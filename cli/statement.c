@@ -116,3 +116,11 @@ void statements_free(char **statements, int n) {
         free(statements[i]);
     free(statements);
 }
+
+bool statement_is_select(const char *sql) {
+    static const char *const keywords[] = {"SELECT", "WITH", "FROM", "VALUES", "TABLE"};
+    for (size_t i = 0; i < sizeof keywords / sizeof *keywords; i++)
+        if (statement_after(sql, keywords[i]))
+            return true;
+    return *skip_space(sql) == '(';
+}

@@ -179,6 +179,9 @@ enum stachio_status stachio_add_directory(struct stachio_db *db, const char *pat
  * that name is replaced. STACHIO_FILE: nothing matches, or a file can't be read. */
 enum stachio_status stachio_add_table(struct stachio_db *db, const char *name, const char *pattern,
                                       struct stachio_error *error);
+/* The same of several files, directories or globs together. */
+enum stachio_status stachio_add_files(struct stachio_db *db, const char *name, const char *const *patterns,
+                                      int n_patterns, struct stachio_error *error);
 /* Number of tables; their names in *out_names, borrowed until the next call with this database. */
 int stachio_tables(struct stachio_db *db, const char *const **out_names);
 
@@ -338,6 +341,94 @@ enum stachio_status stachio_bench_scan(struct stachio_db *db,
                                        void (*result)(void *context,
                                                       const struct stachio_bench_scan_result *result),
                                        void *context, struct stachio_error *error);
+
+/* ---- Parquet files ---- */
+
+/* Which encodings a column chunk may get. */
+enum stachio_encoding {
+    STACHIO_ENCODING_AUTO,       /* the smallest of all, for each column chunk */
+    STACHIO_ENCODING_PLAIN,      /* PLAIN */
+    STACHIO_ENCODING_DICTIONARY, /* RLE_DICTIONARY, or PLAIN where the dictionary makes it no smaller */
+    STACHIO_ENCODING_V2          /* DELTA_*, BYTE_STREAM_SPLIT or RLE, as the type goes */
+};
+
+enum stachio_compression {
+    STACHIO_COMPRESSION_NONE,
+    STACHIO_COMPRESSION_SNAPPY,
+    STACHIO_COMPRESSION_LZ4, /* LZ4_RAW */
+    STACHIO_COMPRESSION_ZSTD /* level 1 */
+};
+
+/* The answer's rows are in the order of a column: told in the files, not made by writing. */
+struct stachio_order {
+    int column; /* of the answer, from 0 */
+    int descending;
+    int nulls_first;
+};
+
+struct stachio_write_options {
+    size_t size_bytes;      /* sizeof(struct stachio_write_options): set by stachio_write_options_init */
+    int64_t row_group_rows; /* most rows of a row group; 0: 4 Mi. Fewer where the memory limit wants it */
+    int pages;              /* about so many data pages in a column chunk; 0: 200 */
+    int page_version;       /* 1 or 2; 0: 2 */
+    int checksums;          /* not 0: page headers have CRCs */
+    enum stachio_encoding encoding;
+    enum stachio_compression compression; /* of pages that get smaller by it */
+    int64_t file_rows;                    /* another file after so many rows; 0: never */
+    int64_t file_bytes;                   /* another file rather than one of more bytes; 0: never */
+    int n_partition; /* the answer's first columns, of type VARCHAR, are not stored but name folders
+                        COLUMN=VALUE; equal rows follow each other */
+    const struct stachio_order *orders; /* borrowed for the call */
+    int n_orders;
+};
+
+/* Fills in the defaults. */
+void stachio_write_options_init(struct stachio_write_options *options);
+
+/* In place of execute and stream: runs the query and writes its answer as Parquet while it runs, to the file
+ * `path` (there or not) or, with file_rows, file_bytes or n_partition, to the directory `path` (there or not)
+ * as part-00000.parquet, …. Columns that are required in all files they come from stay so. HUGEINT becomes
+ * DECIMAL(38,0); what Parquet has no type for is STACHIO_QUERY, with the column's name, before anything is
+ * written. Where DuckDB answers it writes the file too, by its own choice of encodings. On failure what was
+ * made is removed; a file that was there is gone. `options` may be NULL. */
+enum stachio_status stachio_query_write(struct stachio_query *query, const char *path,
+                                        const struct stachio_write_options *options,
+                                        struct stachio_error *error);
+
+/* Rows that stachio_query_write has put into files so far. From any thread. */
+int64_t stachio_query_written_rows(struct stachio_query *query);
+
+struct stachio_parquet_column {
+    const char *name;
+    const char *type;      /* "DECIMAL(15,2)", or why the engine can't read it */
+    const char *encodings; /* of the data pages, by share: "RLE_DICTIONARY, PLAIN 12 %" */
+    const char *codecs;    /* "SNAPPY"; "" where nothing is compressed */
+    int is_optional;
+    int64_t stored_bytes;
+    int64_t plain_bytes; /* decompressed */
+};
+
+struct stachio_parquet_file {
+    const char *path;
+    int64_t rows;
+    int64_t bytes;
+};
+
+struct stachio_parquet {
+    const struct stachio_parquet_file *files; /* in the order of a table of them */
+    int n_files;
+    int64_t rows;
+    int64_t bytes;
+    int64_t row_groups;
+    int64_t pages;                                /* data pages */
+    const struct stachio_parquet_column *columns; /* of the first file; others by name */
+    int n_columns;
+};
+
+/* How Parquet files, directories and globs are laid out, from their footers and page headers. *out_parquet is
+ * borrowed until the next inspection of this database. */
+enum stachio_status stachio_inspect(struct stachio_db *db, const char *const *patterns, int n_patterns,
+                                    const struct stachio_parquet **out_parquet, struct stachio_error *error);
 
 #ifdef __cplusplus
 }

@@ -97,6 +97,7 @@ struct stachio_db *sx_db_retain(struct stachio_db *db) {
 void sx_db_release(struct stachio_db *db) {
     if (!db || atomic_fetch_sub_explicit(&db->references, 1, memory_order_acq_rel) != 1)
         return;
+    sx_arena_release(&db->inspect_arena);
     sx_arena_release(&db->split_arena);
     sx_arena_release(&db->describe_arena);
     sx_team_destroy(db->team);
@@ -169,12 +170,12 @@ enum stachio_status stachio_add_directory(struct stachio_db *db, const char *pat
     return status == SX_OK ? STACHIO_OK : sx_api_fail(&inner, error);
 }
 
-enum stachio_status stachio_add_table(struct stachio_db *db, const char *name, const char *pattern,
-                                      struct stachio_error *error) {
+enum stachio_status stachio_add_files(struct stachio_db *db, const char *name, const char *const *patterns,
+                                      int n_patterns, struct stachio_error *error) {
     struct sx_error inner = {0};
     struct sx_arena arena = {0};
     struct sx_file_list files;
-    enum sx_status status = sx_files_match(&arena, pattern, &files, &inner);
+    enum sx_status status = sx_files_match_all(&arena, patterns, n_patterns, &files, &inner);
     if (status == SX_OK) {
         pthread_mutex_lock(&db->lock);
         status = sx_frontend_add_table(db->frontend, name, files.paths, files.n_paths, &inner);
@@ -182,6 +183,11 @@ enum stachio_status stachio_add_table(struct stachio_db *db, const char *name, c
     }
     sx_arena_release(&arena);
     return status == SX_OK ? STACHIO_OK : sx_api_fail(&inner, error);
+}
+
+enum stachio_status stachio_add_table(struct stachio_db *db, const char *name, const char *pattern,
+                                      struct stachio_error *error) {
+    return stachio_add_files(db, name, &pattern, 1, error);
 }
 
 int stachio_tables(struct stachio_db *db, const char *const **out_names) {

@@ -28,6 +28,7 @@ struct stachio_db {
     struct sx_team *team;
     struct sx_arena describe_arena;
     struct sx_arena split_arena;
+    struct sx_arena inspect_arena;
 };
 
 /* "cpu", or the GPU's name. */

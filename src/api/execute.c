@@ -72,6 +72,7 @@ static enum sx_status plan_run(struct stachio_query *query, struct sx_error *err
         .cancel = &query->cancel,
         .queue_bytes = queue_bytes(db),
         .trace = query->trace,
+        .write = query->write,
     };
     struct sx_run *run;
     SX_TRY(sx_run_create(&options, &query->plan, &run, error));
@@ -161,7 +162,8 @@ enum sx_status sx_query_execute(struct stachio_query *query, struct sx_error *er
     if (status == SX_UNSUPPORTED)
         status = fall_back(query, error);
     if (status == SX_OK && query->engine == STACHIO_ENGINE_DUCKDB)
-        status = sx_duckdb_fetch(query, query->sql, &query->duckdb, error);
+        status = query->write ? sx_duckdb_write(query, error)
+                              : sx_duckdb_fetch(query, query->sql, &query->duckdb, error);
     sx_span_end(lane_of(query), SX_SPAN_QUERY, "running", began_ns, 0, 0);
     query->execute_seconds = sx_system_seconds() - started;
     return status;

@@ -142,6 +142,30 @@ enum sx_status sx_files_match(struct sx_arena *arena, const char *pattern, struc
     return SX_OK;
 }
 
+static enum sx_status append_files(struct sx_arena *arena, struct sx_file_list *files,
+                                   const struct sx_file_list *more, struct sx_error *error) {
+    const char **paths = SX_ARENA_ARRAY(arena, files->n_paths + more->n_paths, const char *);
+    if (!paths)
+        return no_memory(error);
+    if (files->n_paths)
+        memcpy(paths, files->paths, (size_t)files->n_paths * sizeof *paths);
+    memcpy(paths + files->n_paths, more->paths, (size_t)more->n_paths * sizeof *paths);
+    *files = (struct sx_file_list){paths, files->n_paths + more->n_paths};
+    return SX_OK;
+}
+
+enum sx_status sx_files_match_all(struct sx_arena *arena, const char *const *patterns, int n_patterns,
+                                  struct sx_file_list *out_files, struct sx_error *error) {
+    struct sx_file_list files = {NULL, 0};
+    for (int i = 0; i < n_patterns; i++) {
+        struct sx_file_list more;
+        SX_TRY(sx_files_match(arena, patterns[i], &more, error));
+        SX_TRY(append_files(arena, &files, &more, error));
+    }
+    *out_files = files;
+    return SX_OK;
+}
+
 static enum sx_status entry_table(struct sx_arena *arena, const char *directory, const char *entry,
                                   struct sx_table_files *out_table, struct sx_error *error) {
     const char *path = sx_arena_format(arena, "%s/%s", directory, entry);

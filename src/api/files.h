@@ -14,6 +14,11 @@ struct sx_file_list {
 SX_MUST_CHECK enum sx_status sx_files_match(struct sx_arena *arena, const char *pattern,
                                             struct sx_file_list *out_files, struct sx_error *error);
 
+/* Of several patterns, one behind the other. */
+SX_MUST_CHECK enum sx_status sx_files_match_all(struct sx_arena *arena, const char *const *patterns,
+                                                int n_patterns, struct sx_file_list *out_files,
+                                                struct sx_error *error);
+
 struct sx_table_files {
     const char *name;
     struct sx_file_list files;

@@ -96,6 +96,10 @@ static void set_times(struct stachio_query *query, double started, double ended)
 }
 
 enum stachio_status stachio_query_execute(struct stachio_query *query, struct stachio_error *error) {
+    return sx_query_run(query, error);
+}
+
+enum stachio_status sx_query_run(struct stachio_query *query, struct stachio_error *error) {
     struct sx_error inner = {0};
     if (query->executed)
         return sx_api_error(error, STACHIO_USAGE, "the query has been executed already");

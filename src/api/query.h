@@ -29,6 +29,7 @@ struct stachio_query {
     bool succeeded;
     bool streamed;
     bool has_plan;
+    const struct sx_exec_write *write; /* during stachio_query_write */
     struct sx_query_plan plan;
     struct sx_run *run;
     struct sx_trace *trace; /* NULL: none */
@@ -51,6 +52,11 @@ SX_MUST_CHECK enum sx_status sx_query_plan(struct stachio_query *query, struct s
 SX_MUST_CHECK enum sx_status sx_query_explain(struct stachio_query *query, const char **out_text,
                                               struct sx_error *error);
 SX_MUST_CHECK enum sx_status sx_query_execute(struct stachio_query *query, struct sx_error *error);
+
+/* stachio_query_execute under another name: with query->write set. */
+enum stachio_status sx_query_run(struct stachio_query *query, struct stachio_error *error);
+/* DuckDB answers and writes the file itself. */
+SX_MUST_CHECK enum sx_status sx_duckdb_write(struct stachio_query *query, struct sx_error *error);
 
 /* Runs `sql` in DuckDB and fetches everything; a cancellation of the query ends it. */
 SX_MUST_CHECK enum sx_status sx_duckdb_fetch(struct stachio_query *query, const char *sql,

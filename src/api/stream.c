@@ -83,7 +83,7 @@ static int get_duckdb_next(struct ArrowArrayStream *stream, struct ArrowArray *o
 enum stachio_status stachio_query_stream(struct stachio_query *query, struct ArrowArrayStream *out_stream,
                                          struct stachio_error *error) {
     bool is_duckdb = query->engine == STACHIO_ENGINE_DUCKDB;
-    if (!query->succeeded || query->streamed)
+    if (!query->succeeded || query->streamed || query->write)
         return sx_api_error(error, STACHIO_USAGE,
                             "the query has no answer to give: execute it first, take it once");
     struct answer *answer = calloc(1, sizeof *answer);

@@ -40,8 +40,14 @@ static enum sx_status create_parts(struct sx_run *run, const struct sx_query_pla
         run->options.backend = run->traced;
     }
     SX_TRY(create_workers(run, error));
-    SX_TRY(sx_collector_create(run, plan->root, "RESULT", &run->result, error));
-    return sx_pipelines_build(run, plan->root, &run->result->sink, error);
+    struct sx_sink *sink;
+    if (run->options.write) {
+        SX_TRY(sx_write_create(run, plan->root, &sink, error));
+    } else {
+        SX_TRY(sx_collector_create(run, plan->root, "RESULT", &run->result, error));
+        sink = &run->result->sink;
+    }
+    return sx_pipelines_build(run, plan->root, sink, error);
 }
 
 enum sx_status sx_run_create(const struct sx_exec_options *options, const struct sx_query_plan *plan,
@@ -85,7 +91,7 @@ enum sx_status sx_run_execute(struct sx_run *run, struct sx_error *error) {
 
 enum sx_status sx_run_next(struct sx_run *run, struct sx_batch *out_batch, struct sx_error *error) {
     *out_batch = (struct sx_batch){0};
-    if (run->result_batch >= run->result->n_batches)
+    if (!run->result || run->result_batch >= run->result->n_batches)
         return SX_OK;
     struct sx_worker *worker = &run->workers[0];
     struct sx_batch *batch = &run->result->batches[run->result_batch++];
@@ -100,6 +106,8 @@ void sx_run_progress(struct sx_run *run, struct sx_exec_progress *out_progress) 
     *out_progress = (struct sx_exec_progress){0};
     for (int i = 0; i < run->n_scans; i++)
         sx_scan_source_progress(run->scans[i], out_progress);
+    if (run->write)
+        out_progress->written_rows = sx_write_rows(run->write);
 }
 
 /* ---- telling ---- */

@@ -6,16 +6,25 @@
 #include "observe/trace.h"
 #include "plan/plan.h"
 #include "storage/scan.h"
+#include "storage/write.h"
 #include "tensor/backend.h"
+
+/* Where the answer goes instead of memory: Parquet files. `options` and `path` as sx_write_table_create has
+ * them, and borrowed for the run. */
+struct sx_exec_write {
+    const char *path;
+    struct sx_write_options options;
+};
 
 struct sx_exec_options {
     const struct sx_backend *backend;
     struct sx_pool *pool; /* tensors, tables, queues */
     struct sx_storage *storage;
-    struct sx_team *team;      /* its members are the workers */
-    const atomic_bool *cancel; /* may be NULL */
-    size_t queue_bytes;        /* most bytes a scan reads ahead */
-    struct sx_trace *trace;    /* may be NULL; outlives the run */
+    struct sx_team *team;              /* its members are the workers */
+    const atomic_bool *cancel;         /* may be NULL */
+    size_t queue_bytes;                /* most bytes a scan reads ahead */
+    struct sx_trace *trace;            /* may be NULL; outlives the run */
+    const struct sx_exec_write *write; /* NULL: the answer is kept for sx_run_next */
 };
 
 /* What one operator did, for --analyze. */
@@ -33,6 +42,7 @@ struct sx_exec_progress {
     int64_t done_rows;
     int64_t read_bytes;
     int64_t pruned_rows;
+    int64_t written_rows; /* of Parquet files */
 };
 
 struct sx_run;
@@ -41,7 +51,7 @@ struct sx_run;
 SX_MUST_CHECK enum sx_status sx_run_create(const struct sx_exec_options *options,
                                            const struct sx_query_plan *plan, struct sx_run **out_run,
                                            struct sx_error *error);
-/* Runs to the end; the answer is then taken by sx_run_next. */
+/* Runs to the end; the answer is then taken by sx_run_next, or is in the files. */
 SX_MUST_CHECK enum sx_status sx_run_execute(struct sx_run *run, struct sx_error *error);
 /* Next batch of the answer in host memory with FLAT columns, in order; rows 0: the end. The batch may outlive
  * the run, not the pool. */

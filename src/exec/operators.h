@@ -110,4 +110,18 @@ SX_MUST_CHECK enum sx_status sx_limit_create(struct sx_run *run, const struct sx
                                              struct sx_sink **out_sink, struct sx_source **out_source,
                                              struct sx_error *error);
 
+/* ---- write.c ---- */
+
+/* The answer's sink where the run's options say that it is written; sets run->write. */
+SX_MUST_CHECK enum sx_status sx_write_create(struct sx_run *run, const struct sx_plan *plan,
+                                             struct sx_sink **out_sink, struct sx_error *error);
+/* Rows in files so far. From any thread. */
+int64_t sx_write_rows(const struct sx_write_sink *sink);
+
+/* ---- required.c ---- */
+
+/* Whether an output column can have no nulls, as far as the files' schemas tell. */
+SX_MUST_CHECK enum sx_status sx_plan_is_required(struct sx_run *run, const struct sx_plan *plan,
+                                                 int32_t column, bool *out_required, struct sx_error *error);
+
 #endif

@@ -156,6 +156,8 @@ static enum sx_status drain_source(struct sx_worker *worker, const struct sx_pip
         worker->sequence += (int64_t)pipeline->index << SEQUENCE_BITS;
         SX_TRY(sx_emit(worker, 0, &batch));
     }
+    if (sink->drained)
+        sink->drained(sink, worker);
     return SX_OK;
 }
 

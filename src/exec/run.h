@@ -56,6 +56,8 @@ struct sx_sink {
     enum sx_status (*seal)(struct sx_sink *sink, struct sx_worker *worker);
     /* May be NULL. True: rows that this worker has not brought yet are not needed. */
     bool (*satisfied)(const struct sx_sink *sink, const struct sx_worker *worker);
+    /* May be NULL. The worker brings no more rows from the pipeline that it is on. */
+    void (*drained)(struct sx_sink *sink, struct sx_worker *worker);
     int feeders; /* pipelines that have not ended */
 };
 
@@ -92,7 +94,8 @@ struct sx_run {
     struct sx_scan_source **scans;
     int n_scans;
     struct sx_collector **materialized; /* by id */
-    struct sx_collector *result;
+    struct sx_collector *result;        /* NULL: the answer is written */
+    struct sx_write_sink *write;
     int64_t result_batch;
     struct sx_operator_report *reports;
     pthread_mutex_t error_lock;

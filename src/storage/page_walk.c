@@ -326,3 +326,18 @@ enum sx_status sx_page_walk_pruned(struct sx_page_walk *walk, int64_t rows, stru
     walk->n_seen++;
     return SX_OK;
 }
+
+bool sx_page_peek(const uint8_t *bytes, size_t length_bytes, struct sx_page_peek *out_peek) {
+    struct sx_thrift in = sx_thrift_from(bytes, length_bytes);
+    struct header header;
+    read_header(&in, &header);
+    bool is_data = header.type == PAGE_DATA || header.type == PAGE_DATA_V2;
+    *out_peek = (struct sx_page_peek){
+        .header_bytes = (size_t)(in.at - bytes),
+        .stored_bytes = header.stored_bytes,
+        .n_values = is_data ? header.n_values : 0,
+        .encoding = header.encoding,
+        .is_data = is_data,
+    };
+    return !in.wrong && header.stored_bytes >= 0 && (!is_data || header.n_values >= 0);
+}

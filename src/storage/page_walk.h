@@ -32,4 +32,15 @@ SX_MUST_CHECK enum sx_status sx_page_walk_page(struct sx_page_walk *walk, const 
 SX_MUST_CHECK enum sx_status sx_page_walk_pruned(struct sx_page_walk *walk, int64_t rows,
                                                  struct sx_error *error);
 
+/* What the header at `bytes` tells, for whoever wants no page's bytes. */
+struct sx_page_peek {
+    size_t header_bytes;
+    int64_t stored_bytes; /* behind the header */
+    int32_t n_values;     /* 0 unless it is a data page */
+    int32_t encoding;
+    bool is_data;
+};
+/* False: it is damaged, or not all there. */
+bool sx_page_peek(const uint8_t *bytes, size_t length_bytes, struct sx_page_peek *out_peek);
+
 #endif

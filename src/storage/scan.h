@@ -121,4 +121,11 @@ void sx_scan_progress(const struct sx_scan *scan, struct sx_scan_progress *out_p
 SX_MUST_CHECK enum sx_status sx_storage_count_rows(struct sx_storage *storage, const char *const *files,
                                                    int n_files, int64_t *out_rows, struct sx_error *error);
 
+/* ---- required.c ---- */
+
+/* Whether the schemas of all files say that the column has no nulls. */
+SX_MUST_CHECK enum sx_status sx_storage_is_required(struct sx_storage *storage, const char *const *files,
+                                                    int n_files, const char *column, bool *out_required,
+                                                    struct sx_error *error);
+
 #endif
