@@ -7,7 +7,7 @@
 #include "bench/case.h"
 
 enum { MOST_RUNS = 7, LEAST_RUNS = 3 };
-static const double enough_seconds = 0.5, slow_seconds = 2; /* of all runs of a case; of one */
+static const double enough_seconds = 0.5, slow_seconds = 0.5; /* of all runs of a case; of one */
 
 void bench_name(struct bench_case *c, const char *format, ...) {
     va_list arguments;
