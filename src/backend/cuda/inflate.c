@@ -20,7 +20,6 @@ static const struct {
     uint8_t spare[INFLATE_SPARE_BYTES];
     uint32_t spare_bytes;
 } codecs[INFLATE_N_CODECS] = {
-    [INFLATE_SNAPPY] = {SX_CODEC_SNAPPY, "Snappy", {1, 0, 'x'}, 3},
     [INFLATE_LZ4] = {SX_CODEC_LZ4_RAW, "LZ4", {0x10, 'x'}, 2},
     [INFLATE_ZSTD] = {SX_CODEC_ZSTD, "Zstd", {0x28, 0xb5, 0x2f, 0xfd, 0x20, 1, 9, 0, 0, 'x'}, 10},
 };
@@ -116,6 +115,8 @@ void cuda_inflate_library_destroy(const struct cuda_inflate_library *library) {
 
 bool cuda_inflate_has(struct cuda_device *device, enum sx_parquet_codec codec) {
     const enum inflate_codec found = find_codec(codec);
+    if (codec == SX_CODEC_SNAPPY) /* our own */
+        return true;
     return found != INFLATE_N_CODECS && library_of(device)->codecs[found].decompress;
 }
 
@@ -142,8 +143,9 @@ static size_t temp_bytes_of(struct cuda_device *device, enum inflate_codec codec
 
 bool cuda_inflate_takes(struct cuda_device *device, enum sx_parquet_codec codec, size_t stored_bytes,
                         size_t plain_bytes) {
-    return cuda_inflate_has(device, codec) && stored_bytes <= MAX_PIECE_BYTES &&
-           plain_bytes <= MAX_PIECE_BYTES &&
+    if (!cuda_inflate_has(device, codec) || stored_bytes > MAX_PIECE_BYTES || plain_bytes > MAX_PIECE_BYTES)
+        return false;
+    return codec == SX_CODEC_SNAPPY ||
            temp_bytes_of(device, find_codec(codec), 1, plain_bytes, plain_bytes) <= max_temp_bytes(device);
 }
 
@@ -193,7 +195,6 @@ static enum sx_status collect(struct batch *batch, const struct cuda_inflate_ite
     if (!batch->upload)
         return sx_error_set(&batch->stream->base.error, SX_OUT_OF_MEMORY,
                             "no memory for a list of %lld pages", (long long)n);
-    memcpy(batch->upload->spare, codecs[batch->work.codec].spare, INFLATE_SPARE_BYTES);
     for (int64_t i = 0; i < n; i++) {
         const struct cuda_inflate_item *item = &items[i];
         if (item->plain_bytes == 0)
@@ -216,6 +217,7 @@ static enum sx_status prepare(struct batch *batch) {
     SX_TRY(
         sx_buffer_create(stream->base.pool, size_class(scratch_bytes), &batch->scratch, &stream->base.error));
     struct upload *uploaded = batch->scratch->data;
+    memcpy(batch->upload->spare, codecs[work->codec].spare, INFLATE_SPARE_BYTES);
     work->spare = (uint8_t *)uploaded;
     work->spare_bytes = codecs[work->codec].spare_bytes;
     work->pieces = (struct inflate_piece *)((char *)uploaded + offsetof(struct upload, pieces));
@@ -270,23 +272,33 @@ static enum sx_status launch(struct batch *batch) {
     return cuda_launched(stream, "decompression");
 }
 
+static enum sx_status inflate_snappy(struct batch *batch) {
+    struct cuda_stream *stream = batch->stream;
+    SX_TRY(cuda_upload_buffer(stream, batch->upload->pieces,
+                              (size_t)batch->work.n * sizeof *batch->upload->pieces, &batch->scratch));
+    cuda_snappy(stream->handle, batch->scratch->data, batch->work.n, stream->control);
+    return cuda_launched(stream, "decompression");
+}
+
+static enum sx_status inflate_by_library(struct batch *batch) {
+    struct cuda_stream *stream = batch->stream;
+    SX_TRY(prepare(batch));
+    cuda_inflate_check(stream->handle, &batch->work);
+    SX_TRY(cuda_launched(stream, "checks of compressed pages"));
+    SX_TRY(launch(batch));
+    cuda_inflate_confirm(stream->handle, &batch->work);
+    return cuda_launched(stream, "results of decompression");
+}
+
 enum sx_status cuda_inflate(struct cuda_stream *stream, enum sx_parquet_codec codec,
                             const struct cuda_inflate_item *items, int64_t n) {
     struct batch batch = {.stream = stream, .work.codec = find_codec(codec)};
-    enum sx_status status;
     SX_TRY(cuda_enter(&stream->base, &stream));
     if (!cuda_inflate_has(stream->device, codec))
         return sx_error_set(&stream->base.error, SX_INTERNAL, "codec %d is not for the device", (int)codec);
-    SX_GO(collect(&batch, items, n));
-    if (batch.work.n == 0)
-        goto out;
-    SX_GO(prepare(&batch));
-    cuda_inflate_check(stream->handle, &batch.work);
-    SX_GO(cuda_launched(stream, "checks of compressed pages"));
-    SX_GO(launch(&batch));
-    cuda_inflate_confirm(stream->handle, &batch.work);
-    SX_GO(cuda_launched(stream, "results of decompression"));
-out:
+    enum sx_status status = collect(&batch, items, n);
+    if (status == SX_OK && batch.work.n > 0)
+        status = codec == SX_CODEC_SNAPPY ? inflate_snappy(&batch) : inflate_by_library(&batch);
     free(batch.upload);
     sx_buffer_release(batch.scratch);
     sx_buffer_release(batch.temp);

@@ -1,138 +1,10 @@
 /* Checks before and after nvCOMP's kernels. A warp a piece, which looks at the compressed bytes in a window
  * in shared memory. */
-#include "backend/cuda/block.h"
-#include "backend/cuda/decode_kernel.h"
-#include "backend/cuda/launch_inflate.h"
-
-constexpr uint32_t WINDOW_BYTES = 4096;
-
-__device__ static inline void inflate_fault(const struct inflate_work &work, int64_t i) {
-    cuda_fault_set(work.control, CUDA_FAULT_PAGE, work.pieces[i].what, 0, DECODE_INFLATE);
-}
+#include "backend/cuda/inflate_kernel.h"
 
 /* `n` (0..8) bytes from `at` on as a little-endian number; zeros behind the end. */
 __device__ static inline uint64_t load_bytes(const struct inflate_piece &piece, uint32_t at, uint32_t n) {
     return load_bits(piece.stored, piece.stored_bytes, (uint64_t)at * 8, n * 8);
-}
-
-/* ---- a window ---- */
-
-/* Compressed bytes [base, end) in shared memory, the first at `bytes`. */
-struct window {
-    uint64_t base, end;
-    const uint8_t *bytes;
-};
-
-/* A warp: the bytes from `base` on, as far as they are there and fit. */
-__device__ static inline struct window load_window(const struct inflate_piece &piece, uint64_t base,
-                                                   uint64_t *memory) {
-    const uint8_t *stored = piece.stored + base;
-    const uint64_t left = piece.stored_bytes - base;
-    const uint32_t there = left < WINDOW_BYTES ? (uint32_t)left : WINDOW_BYTES;
-    const uint32_t skipped = (uint32_t)((uintptr_t)stored & 7), head = skipped ? 8 - skipped : 0;
-    const uint32_t whole = there > head ? (there - head) / 8 : 0, tail = head + whole * 8;
-    const uint64_t *words = (const uint64_t *)(stored + head);
-    uint8_t *bytes = (uint8_t *)memory + skipped;
-    __syncwarp();
-    for (uint32_t k = threadIdx.x; k < whole; k += CUDA_WARP)
-        *(uint64_t *)(bytes + head + (size_t)k * 8) = words[k];
-    if (threadIdx.x < head && threadIdx.x < there)
-        bytes[threadIdx.x] = stored[threadIdx.x];
-    if (tail + threadIdx.x < there)
-        bytes[tail + threadIdx.x] = stored[tail + threadIdx.x];
-    __syncwarp();
-    return {base, base + there, bytes};
-}
-
-/* ---- snappy ---- */
-
-/* What a tag and the bytes behind it tell; numbers that are too large for any piece are UINT32_MAX. */
-struct snappy_element {
-    uint32_t stored_bytes, plain_bytes;
-    uint32_t offset; /* of a copy */
-    bool is_copy;
-};
-
-/* `behind`: the four bytes behind the tag. */
-__device__ static inline struct snappy_element snappy_read(uint32_t tag, uint32_t behind) {
-    constexpr uint32_t MAX_HEADER_BYTES = 5, LONG_LITERAL = 60;
-    const uint32_t kind = tag & 3, high = tag >> 2;
-    if (kind == 0) {
-        const uint32_t more = high < LONG_LITERAL ? 0 : high - LONG_LITERAL + 1;
-        const uint32_t length = more == 0 ? high : more == 4 ? behind : behind & ((1u << 8 * more) - 1);
-        if (length >= UINT32_MAX - MAX_HEADER_BYTES)
-            return {UINT32_MAX, UINT32_MAX, 0, false};
-        return {1 + more + length + 1, length + 1, 0, false};
-    }
-    if (kind == 1)
-        return {2, (high & 7) + 4, (high >> 3) << 8 | (behind & 0xff), true};
-    return {kind == 2 ? 3u : 5u, high + 1, kind == 2 ? behind & 0xffff : behind, true};
-}
-
-/* A warp: sum of 32 bits of each lane, in 64. */
-__device__ static inline uint64_t sum_lanes(uint32_t value) {
-    const uint64_t high = __reduce_add_sync(0xffffffffu, value >> 16);
-    return (high << 16) + __reduce_add_sync(0xffffffffu, value & 0xffff);
-}
-
-struct snappy_walk {
-    uint64_t at, made; /* stored and plain bytes that are done */
-    bool is_bad;
-};
-
-/* A warp: the elements that begin among the next 32 bytes. Each lane reads its byte as if one began there;
- * which of them do is found by doubling the steps from each to the next: an element has at least 2 bytes, so
- * that there are 16 at most. */
-__device__ static inline void snappy_step(const struct inflate_piece &piece, const struct window &window,
-                                          struct snappy_walk *walk) {
-    constexpr int DOUBLINGS = 4;
-    const uint32_t lane = threadIdx.x % CUDA_WARP;
-    const bool is_inside = walk->at + lane < piece.stored_bytes;
-    const uint8_t *from = window.bytes + (walk->at - window.base) + lane;
-    struct snappy_element element = {};
-    if (is_inside)
-        element = snappy_read(from[0], load_word(from + 1, uint32_t()));
-    uint32_t next = is_inside && element.stored_bytes < CUDA_WARP - lane ? lane + element.stored_bytes
-                                                                         : (uint32_t)CUDA_WARP;
-    uint32_t starts = is_inside ? 1u << lane : 0;
-    for (int i = 0; i < DOUBLINGS; i++) {
-        const uint32_t their_starts = __shfl_sync(0xffffffffu, starts, (int)(next & 31));
-        const uint32_t their_next = __shfl_sync(0xffffffffu, next, (int)(next & 31));
-        if (next < CUDA_WARP) {
-            starts |= their_starts;
-            next = their_next;
-        }
-    }
-    starts = __shfl_sync(0xffffffffu, starts, 0);
-    const bool is_start = starts >> lane & 1;
-    const uint32_t made = is_start ? element.plain_bytes : 0;
-    uint64_t before = walk->made;
-    if (__any_sync(0xffffffffu, is_start && element.is_copy && element.offset > before))
-        before += warp_inclusive((uint64_t)made) - made;
-    const bool is_bad = is_start && element.is_copy && (element.offset == 0 || element.offset > before);
-    const int last = 31 - __clz((int)starts);
-    walk->at += (uint64_t)last + __shfl_sync(0xffffffffu, element.stored_bytes, last);
-    walk->made += sum_lanes(made);
-    walk->is_bad =
-        __any_sync(0xffffffffu, is_bad) || walk->at > piece.stored_bytes || walk->made > piece.plain_bytes;
-}
-
-/* A warp: whether these are literals and copies that stay inside of both buffers and give what they should.
- */
-__device__ static inline bool snappy_is_sound(const struct inflate_piece &piece, uint64_t *memory) {
-    constexpr uint32_t MAX_LENGTH_BYTES = 5, STEP_BYTES = CUDA_WARP + 4;
-    struct snappy_walk walk = {};
-    uint64_t told;
-    if (!sx_stored_varint(piece.stored, piece.stored_bytes, &walk.at, &told) || walk.at > MAX_LENGTH_BYTES ||
-        told != piece.plain_bytes)
-        return false;
-    struct window window = {};
-    while (walk.at < piece.stored_bytes && !walk.is_bad) {
-        if (walk.at + STEP_BYTES > window.end && window.end < piece.stored_bytes)
-            window = load_window(piece, walk.at, memory);
-        snappy_step(piece, window, &walk);
-    }
-    return !walk.is_bad && walk.made == piece.plain_bytes;
 }
 
 /* ---- LZ4 ---- */
@@ -315,7 +187,6 @@ __device__ static inline bool zstd_is_sound(const struct inflate_piece &piece) {
 __device__ static inline bool is_sound(const struct inflate_piece &piece, enum inflate_codec codec,
                                        uint64_t *memory) {
     switch (codec) {
-    case INFLATE_SNAPPY: return snappy_is_sound(piece, memory);
     case INFLATE_LZ4: return lz4_is_sound(piece, memory);
     default: return zstd_is_sound(piece);
     }
@@ -323,14 +194,14 @@ __device__ static inline bool is_sound(const struct inflate_piece &piece, enum i
 
 /* A block of one warp per piece. */
 __global__ void check_pieces(const struct inflate_work work) {
-    __shared__ uint64_t memory[WINDOW_BYTES / 8 + 8]; /* a step may look behind the window's end */
+    __shared__ uint64_t memory[WINDOW_WORDS];
     for (int64_t i = blockIdx.x; i < work.n; i += gridDim.x) {
         const struct inflate_piece piece = work.pieces[i];
         const bool sound = is_sound(piece, work.codec, memory);
         if (threadIdx.x != 0)
             continue;
         if (!sound)
-            inflate_fault(work, i);
+            inflate_fault(work.control, piece);
         work.stored[i] = sound ? piece.stored : work.spare;
         work.stored_bytes[i] = sound ? piece.stored_bytes : work.spare_bytes;
         work.plain[i] = sound ? piece.plain : work.spare + INFLATE_SPARE_BYTES;
@@ -344,7 +215,7 @@ __global__ void confirm_pieces(const struct inflate_work work) {
     for (int64_t i = cuda_thread(); i < work.n; i += cuda_threads())
         if (work.stored[i] != work.spare &&
             (work.statuses[i] != NVCOMP_SUCCESS || work.got_bytes[i] != work.pieces[i].plain_bytes))
-            inflate_fault(work, i);
+            inflate_fault(work.control, work.pieces[i]);
 }
 
 extern "C" void cuda_inflate_check(cudaStream_t stream, const struct inflate_work *work) {

@@ -1,4 +1,5 @@
-/* Kernels around nvCOMP's: what they share with inflate.c, and their launches. */
+/* Decompression on the device: our kernel for snappy, and those around nvCOMP's; what they share with
+ * inflate.c, and their launches. */
 #ifndef SX_BACKEND_CUDA_LAUNCH_INFLATE_H
 #define SX_BACKEND_CUDA_LAUNCH_INFLATE_H
 
@@ -7,7 +8,8 @@
 #include "backend/cuda/column.h"
 #include "backend/cuda/nvcomp.h"
 
-enum inflate_codec { INFLATE_SNAPPY, INFLATE_LZ4, INFLATE_ZSTD, INFLATE_N_CODECS };
+/* nvCOMP's. */
+enum inflate_codec { INFLATE_LZ4, INFLATE_ZSTD, INFLATE_N_CODECS };
 
 /* Pointers lead to device memory. */
 struct inflate_piece {
@@ -40,6 +42,9 @@ struct inflate_work {
 extern "C" {
 #endif
 
+/* Pages of snappy; those that are damaged, or do not give plain_bytes, become faults. */
+void cuda_snappy(cudaStream_t stream, const struct inflate_piece *pieces, int64_t n,
+                 struct cuda_control *control);
 /* Fills the arrays for nvCOMP; pieces that are seen to be damaged become faults, and spare ones in the
  * arrays. */
 void cuda_inflate_check(cudaStream_t stream, const struct inflate_work *work);
