@@ -324,7 +324,7 @@ static void wait_changed(struct sx_scan *scan, const char *why) {
 static bool wait_for_memory(struct sx_scan *scan, bool alone) {
     if (scan_reclaim_others(scan))
         return true;
-    if (scan->ready && scan_peek(scan) < scan->ready->batch) { /* it has to come after what waits */
+    if (scan->ready) { /* the caller comes to it only after the batch that it has */
         scan->is_starved = true;
         return scan_drop_ready(scan);
     }
@@ -340,17 +340,24 @@ static bool wait_for_memory(struct sx_scan *scan, bool alone) {
     return waited_ms < PATIENCE_MS;
 }
 
-/* Reads the batch on this thread. Leaves *out_group NULL when there is nothing in it, or to try again. */
+/* Reads the batch on this thread, again and again while memory lacks: later batches must not come to this
+ * caller before. Leaves *out_group NULL when there is nothing in it, or the scan has ended. */
 static enum sx_status read_here(struct sx_scan *scan, int batch, struct scan_group **out_group,
                                 struct sx_error *error) {
-    bool alone = scan->n_taken + scan->n_ready + scan->n_reading == 0;
-    enum sx_status status = scan_read_claimed(scan, batch, out_group, error);
-    if (status != SX_OUT_OF_MEMORY)
-        return status;
-    if (wait_for_memory(scan, alone)) {
+    for (;;) {
+        bool alone = scan->n_taken + scan->n_ready + scan->n_reading == 0;
+        enum sx_status status = scan_read_claimed(scan, batch, out_group, error);
+        if (status != SX_OUT_OF_MEMORY)
+            return status;
+        if (!wait_for_memory(scan, alone))
+            break;
         *error = (struct sx_error){0};
-        return SX_OK;
+        if (scan->error.status != SX_OK || scan_is_cancelled(scan)) {
+            scan_give_back(scan, batch);
+            return SX_OK;
+        }
     }
+    scan_give_back(scan, batch);
     sx_error_prefix(error, "scan of %s", scan->table);
     if (scan->error.status == SX_OK)
         scan->error = *error;

@@ -12,7 +12,7 @@ int scan_peek(struct sx_scan *scan) {
     return scan->cursor < scan->n_batches ? scan->cursor : -1;
 }
 
-static void give_back(struct sx_scan *scan, int batch) {
+void scan_give_back(struct sx_scan *scan, int batch) {
     scan->batches[batch].state = BATCH_WAITING;
     if (batch < scan->cursor)
         scan->cursor = batch;
@@ -42,9 +42,9 @@ enum sx_status scan_read_claimed(struct sx_scan *scan, int batch, struct scan_gr
     if (status == SX_OK) {
         scan->batches[batch].state = BATCH_DONE;
         note_warmth(scan, is_cold);
-    } else {
-        give_back(scan, batch);
-        if (status != SX_OUT_OF_MEMORY && scan->error.status == SX_OK)
+    } else if (status != SX_OUT_OF_MEMORY) {
+        scan_give_back(scan, batch);
+        if (scan->error.status == SX_OK)
             scan->error = *error;
     }
     pthread_cond_broadcast(&scan->changed);
@@ -90,7 +90,7 @@ bool scan_drop_ready(struct sx_scan *scan) {
     bool any = scan->ready != NULL;
     for (struct scan_group *group; (group = pop_ready(scan));) {
         scan_unread_batch(scan, group);
-        give_back(scan, group->batch);
+        scan_give_back(scan, group->batch);
         scan_group_free(group);
     }
     return any;
@@ -138,8 +138,10 @@ static void read_ahead(struct sx_scan *scan) {
         return;
     }
     scan->queued_bytes -= bytes;
-    if (status == SX_OUT_OF_MEMORY)
+    if (status == SX_OUT_OF_MEMORY) {
+        scan_give_back(scan, batch);
         scan->is_starved = true;
+    }
 }
 
 void *scan_reader_main(void *context) {

@@ -192,8 +192,12 @@ static inline bool scan_is_cancelled(const struct sx_scan *scan) {
 /* First waiting batch, or -1. */
 int scan_peek(struct sx_scan *scan);
 
+/* The batch waits again. */
+void scan_give_back(struct sx_scan *scan, int batch);
+
 /* Reads a waiting batch, letting go of the lock meanwhile. Failures but lack of memory become the scan's;
- * then, and when all of it is pruned, *out_first is NULL. */
+ * then, and when all of it is pruned, *out_first is NULL. After lack of memory the batch is still the
+ * caller's: to read it again, or give it back. */
 SX_MUST_CHECK enum sx_status scan_read_claimed(struct sx_scan *scan, int batch, struct scan_group **out_first,
                                                struct sx_error *error);
 /* The first batch that is ready, or NULL where a batch in front of it waits or is being read ahead: a caller
