@@ -53,12 +53,12 @@ enum sx_status scan_read_claimed(struct sx_scan *scan, int batch, struct scan_gr
 
 /* ---- what is ready ---- */
 
-void scan_push_ready(struct sx_scan *scan, struct scan_group *group) {
+void scan_push_ready(struct sx_scan *scan, struct scan_group *first) {
     struct scan_group **at = &scan->ready;
-    while (*at && (*at)->batch < group->batch)
+    while (*at && (*at)->batch < first->batch)
         at = &(*at)->next;
-    group->next = *at;
-    *at = group;
+    first->next = *at;
+    *at = first;
     scan->n_ready++;
 }
 
