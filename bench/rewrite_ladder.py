@@ -62,8 +62,8 @@ def layout_options(changes):
 def scan_sql(source):
     """A cheap aggregate of every column, none that statistics answer."""
     described = duckdb.connect().execute(f"DESCRIBE SELECT * FROM '{source}'").fetchall()
-    forms = {"VARCHAR": 'sum(strlen("{0}"))', "DATE": "max(\"{0}\" - DATE '1970-01-01')", "BOOLEAN": 'count(nullif("{0}", false))',
-             "TIMESTAMP": 'max(epoch_us("{0}"))'}
+    forms = {"VARCHAR": 'sum(length("{0}"))', "DATE": "max(\"{0}\" - DATE '1970-01-01')", "BOOLEAN": 'count(nullif("{0}", false))',
+             "TIMESTAMP": 'max(year("{0}"))'}
     return "SELECT " + ", ".join(forms.get(row[1], 'sum("{0}")').format(row[0]) for row in described) + " FROM t"
 
 

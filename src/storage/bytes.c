@@ -33,6 +33,15 @@ uint8_t *sx_bytes_take(struct sx_bytes *bytes, size_t n) {
     return at;
 }
 
+void sx_bytes_reserve(struct sx_bytes *bytes, size_t n) {
+    void *data = bytes->data;
+    if (bytes->failed || n <= bytes->capacity ||
+        sx_pool_resize(bytes->pool, &data, bytes->capacity, n, NULL) != SX_OK)
+        return;
+    bytes->data = data;
+    bytes->capacity = n;
+}
+
 void sx_bytes_append(struct sx_bytes *bytes, const void *data, size_t n) {
     uint8_t *at = sx_bytes_take(bytes, n);
     if (at && n)
@@ -62,7 +71,7 @@ void sx_bytes_append_zigzag(struct sx_bytes *bytes, int64_t value) {
 
 void sx_bytes_trim(struct sx_bytes *bytes) {
     void *data = bytes->data;
-    if (!data || bytes->size == bytes->capacity ||
+    if (!data || bytes->capacity - bytes->size <= bytes->capacity / 8 ||
         sx_pool_resize(bytes->pool, &data, bytes->capacity, bytes->size, NULL) != SX_OK)
         return;
     bytes->data = data;

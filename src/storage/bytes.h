@@ -22,6 +22,8 @@ static inline struct sx_bytes sx_bytes_in(struct sx_pool *pool, struct sx_error 
 
 /* `n` bytes more, unset; NULL after a failure. */
 uint8_t *sx_bytes_take(struct sx_bytes *bytes, size_t n);
+/* Room for `n` bytes in all, since growing copies; a failure is none yet. */
+void sx_bytes_reserve(struct sx_bytes *bytes, size_t n);
 void sx_bytes_append(struct sx_bytes *bytes, const void *data, size_t n);
 void sx_bytes_append_byte(struct sx_bytes *bytes, uint8_t byte);
 void sx_bytes_append_u32(struct sx_bytes *bytes, uint32_t value);
@@ -32,7 +34,7 @@ void sx_bytes_append_zigzag(struct sx_bytes *bytes, int64_t value);
 SX_MUST_CHECK static inline enum sx_status sx_bytes_status(const struct sx_bytes *bytes) {
     return bytes->failed ? SX_OUT_OF_MEMORY : SX_OK;
 }
-/* Gives back what is allocated beyond the size. */
+/* Gives back what is allocated beyond the size, where that is much. */
 void sx_bytes_trim(struct sx_bytes *bytes);
 /* Leaves it empty, of the same pool. */
 void sx_bytes_release(struct sx_bytes *bytes);

@@ -12,6 +12,7 @@ enum {
 };
 static const int64_t most_text_bytes = (int64_t)16 << 20; /* of a page with more than one value */
 static const size_t most_page_bytes = (size_t)1 << 30;
+static const size_t most_reserved_bytes = (size_t)256 << 20;
 
 struct chunk_writer {
     const struct sx_write_options *options;
@@ -200,6 +201,12 @@ static size_t append_page(struct chunk_writer *writer, const struct sx_write_spa
     return out->size - before;
 }
 
+/* Room for all pages if they are like the first one. */
+static void reserve_like(struct sx_write_chunk *chunk, size_t page_bytes) {
+    size_t bytes = (page_bytes + page_bytes / 32) * (size_t)chunk->n_pages;
+    sx_bytes_reserve(&chunk->bytes, bytes < most_reserved_bytes ? bytes : most_reserved_bytes);
+}
+
 static enum sx_status write_page(struct chunk_writer *writer, int number) {
     const struct sx_write_span *span = span_at(writer, number);
     struct stored_page page;
@@ -213,6 +220,8 @@ static enum sx_status write_page(struct chunk_writer *writer, int number) {
     if (page.is_compressed)
         writer->chunk.codec = writer->packer.codec;
     size_t stored_bytes = append_page(writer, span, &page, &writer->chunk.bytes);
+    if (number == 0)
+        reserve_like(&writer->chunk, stored_bytes);
     writer->chunk.pages[number] = (struct sx_write_page){(uint32_t)stored_bytes, (uint32_t)span->rows};
     struct sx_write_range range = {.n_nulls = span->rows - span->values, .rows = span->rows};
     sx_write_range_of(&writer->values, span->value, span->values, &range);
