@@ -240,7 +240,7 @@ static void run_all(struct bench *bench, int n_counts, const int64_t *counts) {
         for (int s = 0; s < 2; s++) {
             struct pages pages = {.codec = codecs[k / 2].codec, .plain_bytes = sizes[s]};
             if (!bench->has((struct cuda_device *)(uintptr_t)bench->backend, pages.codec))
-                fail("nvCOMP was not found");
+                continue; /* nvCOMP was not found */
             make_pages(&pages, k % 2);
             for (int i = 0; i < n_counts; i++)
                 if (counts[i] * (int64_t)sizes[s] <= (int64_t)MAX_GIB << 30)

@@ -127,11 +127,6 @@ static size_t max_temp_bytes(const struct cuda_device *device) {
     return share < MAX_TEMP_BYTES ? share : MAX_TEMP_BYTES;
 }
 
-/* Few different sizes, since released memory is used again for its own size only. */
-static size_t size_class(size_t bytes) {
-    return bytes > 1 && bytes <= SIZE_MAX / 2 ? (size_t)1 << (64 - __builtin_clzll(bytes - 1)) : bytes;
-}
-
 /* SIZE_MAX: nvCOMP does not take so many. */
 static size_t temp_bytes_of(struct cuda_device *device, enum inflate_codec codec, size_t n, size_t max_plain,
                             size_t all_plain) {
@@ -214,8 +209,7 @@ static enum sx_status prepare(struct batch *batch) {
     const size_t n = (size_t)work->n;
     const size_t uploaded_bytes = sizeof *batch->upload + n * sizeof *batch->upload->pieces;
     const size_t scratch_bytes = uploaded_bytes + n * (5 * sizeof(uint64_t) + sizeof *work->statuses);
-    SX_TRY(
-        sx_buffer_create(stream->base.pool, size_class(scratch_bytes), &batch->scratch, &stream->base.error));
+    SX_TRY(sx_buffer_create(stream->base.pool, scratch_bytes, &batch->scratch, &stream->base.error));
     struct upload *uploaded = batch->scratch->data;
     memcpy(batch->upload->spare, codecs[work->codec].spare, INFLATE_SPARE_BYTES);
     work->spare = (uint8_t *)uploaded;
@@ -237,7 +231,7 @@ static enum sx_status take_temp(struct batch *batch, size_t *out_bytes) {
     const size_t limit = max_temp_bytes(stream->device), all = temp_bytes_for(batch, 0, batch->work.n);
     const size_t most = sizes_of(batch, 0, batch->work.n).most;
     const size_t least = temp_bytes_of(stream->device, batch->work.codec, 1, most, most);
-    size_t bytes = size_class(all) < limit ? size_class(all) : limit;
+    size_t bytes = all < limit ? all : limit;
     enum sx_status status;
     if (least > bytes)
         return too_large(batch, most);

@@ -6,8 +6,8 @@
  *   - libnvcomp.so.5 wherever the system looks.
  *
  * Damage. nvCOMP promises nothing for damaged bytes, and does write outside of its buffers, or runs for ever,
- * so they are looked at by a kernel first: LZ4_RAW  all of it is walked through: what passes can be
- * decompressed; ZSTD     headers of the frame, its blocks and their sections are walked through. Bits that
+ * so they are looked at by a kernel first: LZ4_RAW is walked through as a whole, and what passes can be
+ * decompressed. Of ZSTD the headers of the frame, its blocks and their sections are walked through; bits that
  * are wrong inside the entropy-coded parts are found only as far as nvCOMP finds them: pages that carry no
  * CRC belong on the host. Bytes of which the device can't tell whether they are damaged or of a kind that it
  * does not take (several zstd frames in a row) are a fault too: a caller that decompresses on the host again
@@ -48,7 +48,7 @@ SX_CUDA_EXPORT bool cuda_inflate_takes(struct cuda_device *device, enum sx_parqu
  * call; items of 0 plain bytes are skipped. A piece that is damaged, or does not give exactly plain_bytes,
  * becomes a fault CUDA_FAULT_PAGE with the item's `what` and detail[0] == DECODE_INFLATE; what its `plain`
  * holds then is unspecified, and nothing outside of it is written. Scratch memory comes from the stream's
- * pool: 76 bytes an item, and for ZSTD 3 bytes a plain byte (both up to the next power of two) up to a limit
+ * pool: 76 bytes an item, and for ZSTD 3 bytes a plain byte up to a limit
  * or to what is left, above which the items are taken in several launches. */
 SX_CUDA_EXPORT SX_MUST_CHECK enum sx_status cuda_inflate(struct cuda_stream *stream,
                                                          enum sx_parquet_codec codec,
