@@ -119,6 +119,11 @@ inline unsigned __reduce_add_sync(unsigned mask, unsigned value) {
         value += __shfl_xor_sync(mask, value, by);
     return value;
 }
+inline unsigned __reduce_or_sync(unsigned mask, unsigned value) {
+    for (int by = 16; by > 0; by /= 2)
+        value |= __shfl_xor_sync(mask, value, by);
+    return value;
+}
 inline int __any_sync(unsigned mask, int predicate) {
     return __ballot_sync(mask, predicate) != 0;
 }

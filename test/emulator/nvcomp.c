@@ -63,8 +63,8 @@ static enum nvcomp_status decompress_chunk(struct sx_codecs **codecs, const stru
         memcpy(batch->plain[i], plain, room);
     free(stored);
     free(plain);
-    if (status != SX_OK && batch->codec == SX_CODEC_LZ4_RAW)
-        refuse("LZ4 bytes that are damaged");
+    if (status != SX_OK && batch->codec != SX_CODEC_ZSTD)
+        refuse("damaged bytes that can be seen to be damaged");
     return status == SX_OK ? NVCOMP_SUCCESS : NVCOMP_CANNOT_DECOMPRESS;
 }
 
@@ -132,5 +132,6 @@ static void use_temp(const struct batch *batch, void *temp, size_t temp_bytes) {
         return decompress(&batch, &options);                                                                 \
     }
 
+CODEC(Snappy, SX_CODEC_SNAPPY)
 CODEC(LZ4, SX_CODEC_LZ4_RAW)
 CODEC(Zstd, SX_CODEC_ZSTD)

@@ -5,9 +5,14 @@
 #include "backend/cuda/cuda.h"
 #include "backend/cuda/inflate.h"
 
-/* Rows that a scan puts into a batch: a row group as other writers make them, and few enough for several in
- * flight. */
-enum { CHUNK_ROWS = 4 << 20 };
+/* Rows that a scan puts into a batch: enough pages to keep all processors at work, and so few that some
+ * batches fit into the device's memory, with CHUNK_BYTES for each row. */
+enum { MOST_CHUNK_ROWS = 16 << 20, LEAST_CHUNK_ROWS = 128 << 10, CHUNK_BYTES = 4096 };
+
+static int64_t chunk_rows(size_t limit_bytes) {
+    const int64_t rows = (int64_t)(limit_bytes / CHUNK_BYTES);
+    return rows < LEAST_CHUNK_ROWS ? LEAST_CHUNK_ROWS : rows > MOST_CHUNK_ROWS ? MOST_CHUNK_ROWS : rows;
+}
 
 static const struct sx_backend_ops operations = {
     .stream_create = sx_cuda_stream_create,
@@ -100,8 +105,11 @@ enum sx_status sx_cuda_open(size_t limit_bytes, const struct sx_backend **out_ba
     }
     pthread_mutex_init(&device->lock, NULL);
     keep_memory(ordinal);
-    device->backend = (struct sx_backend){
-        "cuda", {.chunk_rows = CHUNK_ROWS, .joins_groups = true}, operations, sx_cuda_io_pool_create};
+    device->backend =
+        (struct sx_backend){"cuda",
+                            {.chunk_rows = chunk_rows(device->limit_bytes), .joins_groups = true},
+                            operations,
+                            sx_cuda_io_pool_create};
     *out_backend = &device->backend;
     *out_name = device->name;
     return SX_OK;

@@ -20,6 +20,7 @@ static const struct {
     uint8_t spare[INFLATE_SPARE_BYTES];
     uint32_t spare_bytes;
 } codecs[INFLATE_N_CODECS] = {
+    [INFLATE_SNAPPY] = {SX_CODEC_SNAPPY, "Snappy", {1, 0, 'x'}, 3},
     [INFLATE_LZ4] = {SX_CODEC_LZ4_RAW, "LZ4", {0x10, 'x'}, 2},
     [INFLATE_ZSTD] = {SX_CODEC_ZSTD, "Zstd", {0x28, 0xb5, 0x2f, 0xfd, 0x20, 1, 9, 0, 0, 'x'}, 10},
 };
@@ -113,11 +114,14 @@ void cuda_inflate_library_destroy(const struct cuda_inflate_library *library) {
     free((void *)(uintptr_t)library);
 }
 
-bool cuda_inflate_has(struct cuda_device *device, enum sx_parquet_codec codec) {
+static bool is_in_library(struct cuda_device *device, enum sx_parquet_codec codec) {
     const enum inflate_codec found = find_codec(codec);
-    if (codec == SX_CODEC_SNAPPY) /* our own */
-        return true;
     return found != INFLATE_N_CODECS && library_of(device)->codecs[found].decompress;
+}
+
+/* For snappy there is a kernel of our own, too. */
+bool cuda_inflate_has(struct cuda_device *device, enum sx_parquet_codec codec) {
+    return codec == SX_CODEC_SNAPPY || is_in_library(device, codec);
 }
 
 /* ---- scratch memory ---- */
@@ -140,7 +144,7 @@ bool cuda_inflate_takes(struct cuda_device *device, enum sx_parquet_codec codec,
                         size_t plain_bytes) {
     if (!cuda_inflate_has(device, codec) || stored_bytes > MAX_PIECE_BYTES || plain_bytes > MAX_PIECE_BYTES)
         return false;
-    return codec == SX_CODEC_SNAPPY ||
+    return !is_in_library(device, codec) ||
            temp_bytes_of(device, find_codec(codec), 1, plain_bytes, plain_bytes) <= max_temp_bytes(device);
 }
 
@@ -292,7 +296,7 @@ enum sx_status cuda_inflate(struct cuda_stream *stream, enum sx_parquet_codec co
         return sx_error_set(&stream->base.error, SX_INTERNAL, "codec %d is not for the device", (int)codec);
     enum sx_status status = collect(&batch, items, n);
     if (status == SX_OK && batch.work.n > 0)
-        status = codec == SX_CODEC_SNAPPY ? inflate_snappy(&batch) : inflate_by_library(&batch);
+        status = is_in_library(stream->device, codec) ? inflate_by_library(&batch) : inflate_snappy(&batch);
     free(batch.upload);
     sx_buffer_release(batch.scratch);
     sx_buffer_release(batch.temp);

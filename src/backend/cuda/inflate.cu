@@ -1,6 +1,6 @@
 /* Checks before and after nvCOMP's kernels. A warp a piece, which looks at the compressed bytes in a window
  * in shared memory. */
-#include "backend/cuda/inflate_kernel.h"
+#include "backend/cuda/snappy_kernel.h"
 
 /* `n` (0..8) bytes from `at` on as a little-endian number; zeros behind the end. */
 __device__ static inline uint64_t load_bytes(const struct inflate_piece &piece, uint32_t at, uint32_t n) {
@@ -187,6 +187,7 @@ __device__ static inline bool zstd_is_sound(const struct inflate_piece &piece) {
 __device__ static inline bool is_sound(const struct inflate_piece &piece, enum inflate_codec codec,
                                        uint64_t *memory) {
     switch (codec) {
+    case INFLATE_SNAPPY: return snappy_walk_page<false>(piece, memory, nullptr);
     case INFLATE_LZ4: return lz4_is_sound(piece, memory);
     default: return zstd_is_sound(piece);
     }
@@ -211,6 +212,20 @@ __global__ void check_pieces(const struct inflate_work work) {
     }
 }
 
+/* Without nvCOMP; a block of one warp per page. */
+__global__ void decompress_snappy(const struct inflate_piece *pieces, int64_t n,
+                                  struct cuda_control *control) {
+    __shared__ uint64_t memory[WINDOW_WORDS];
+    __shared__ struct step_table table;
+    for (int64_t i = blockIdx.x; i < n; i += gridDim.x) {
+        const struct inflate_piece piece = pieces[i];
+        const bool sound = snappy_walk_page<true>(piece, memory, &table);
+        if (!sound && threadIdx.x == 0)
+            inflate_fault(control, piece);
+        __syncwarp();
+    }
+}
+
 __global__ void confirm_pieces(const struct inflate_work work) {
     for (int64_t i = cuda_thread(); i < work.n; i += cuda_threads())
         if (work.stored[i] != work.spare &&
@@ -226,4 +241,11 @@ extern "C" void cuda_inflate_check(cudaStream_t stream, const struct inflate_wor
 
 extern "C" void cuda_inflate_confirm(cudaStream_t stream, const struct inflate_work *work) {
     SX_LAUNCH(confirm_pieces, cuda_blocks(work->n), CUDA_THREADS, 0, stream, *work);
+}
+
+extern "C" void cuda_snappy(cudaStream_t stream, const struct inflate_piece *pieces, int64_t n,
+                            struct cuda_control *control) {
+    constexpr int64_t MOST_BLOCKS = 1 << 20;
+    const unsigned blocks = (unsigned)(n < MOST_BLOCKS ? n : MOST_BLOCKS);
+    SX_LAUNCH(decompress_snappy, blocks, CUDA_WARP, 0, stream, pieces, n, control);
 }
