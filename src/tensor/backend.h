@@ -134,7 +134,7 @@ struct sx_sort_key {
 
 struct sx_backend_traits {
     int64_t chunk_rows; /* rows that a scan should put into a batch */
-    bool joins_groups; /* a batch may be of several row groups */
+    bool joins_groups;  /* a batch may be of several row groups */
     bool is_host;       /* tensors are in host memory and calls are synchronous */
 };
 
