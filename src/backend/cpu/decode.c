@@ -334,7 +334,7 @@ static enum sx_status read_column(struct sx_stream *stream, struct sx_decoder *d
 }
 
 enum sx_status decode_read(struct sx_stream *stream, struct sx_decoder *decoder, int64_t rows,
-                                   const struct sx_tensor *selection, struct sx_tensor *out_column) {
+                           const struct sx_tensor *selection, struct sx_tensor *out_column) {
     struct output out = {0};
     int page_index = decoder->page_index;
     int64_t page_first_row = decoder->page_first_row;

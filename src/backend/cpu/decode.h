@@ -1,6 +1,6 @@
 /* Decoding of Parquet pages: what the files decode_*.c share.
- * decode_parts.c puts columns together; decode.c walks the rows of a column chunk; decode_page.c makes a page readable; decode_values.c turns
- * stored values into a column's; the others read one encoding each. */
+ * decode_parts.c puts columns together; decode.c walks the rows of a column chunk; decode_page.c makes a page
+ * readable; decode_values.c turns stored values into a column's; the others read one encoding each. */
 #ifndef SX_BACKEND_CPU_DECODE_H
 #define SX_BACKEND_CPU_DECODE_H
 
