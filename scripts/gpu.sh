@@ -1,28 +1,26 @@
 #!/bin/bash
 # Everything that needs a GPU, on any machine that has one: conformance of the CUDA backend, the same under
-# compute-sanitizer, decompression by nvCOMP with its rates, the primitives' times, TPC-H with --device cuda against DuckDB.
+# compute-sanitizer, decompression by nvCOMP with its rates, the primitives' times, TPC-H with --device cuda against DuckDB,
+# the same answer from every run, little device memory, a damaged page.
 # Runs the program in the folder named by STACHIO_DIR (default build/release; libraries and tpchgen-cli may lie beside it,
 # packed with xz; `conformance` in it or in its folder test).
-# Usage: scripts/gpu.sh OUT [conformance|sanitizer|inflate|primitives|tpch]...   Environment: SF ("1"), FAMILIES, ROWS.
+# Usage: scripts/gpu.sh OUT [conformance|sanitizer|inflate|primitives|tpch|repeat|limits|damage]...
+# Environment: SF ("1"), REPEAT, THREADS, RUNS, LIMITS, FAMILIES, ROWS; DEVICE=cpu tries the last four without a GPU.
 # Full logs go to OUT, a short table comes last.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 out=${1:?a folder for the logs}
 shift
-[ $# -gt 0 ] || set -- conformance sanitizer inflate primitives tpch
-dir=$(realpath "${STACHIO_DIR:-build/release}")
-families=${FAMILIES:-move eval hash sort group join decode}
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+[ $# -gt 0 ] || set -- conformance sanitizer inflate primitives tpch repeat limits damage
 mkdir -p "$out"
-for packed in "$dir"/*.xz; do
-    [ -e "$packed" ] || continue
-    xz -dc "$packed" >"$work/$(basename "$packed" .xz)"
-    chmod +x "$work/$(basename "$packed" .xz)"
-done
-export LD_LIBRARY_PATH="$work:$dir" PATH="$work:$dir:$dir/test:$PATH" STACHIO_CUDA_LIBRARY="$dir/libstachio_cuda.so"
+# shellcheck source=unpack.sh
+source scripts/unpack.sh
+device=${DEVICE:-cuda}
+families=${FAMILIES:-move eval hash sort group join decode}
+export STACHIO_CUDA_LIBRARY="$dir/libstachio_cuda.so"
 [ ! -e "$work/libstachio_cuda.so" ] || export STACHIO_CUDA_LIBRARY=$work/libstachio_cuda.so
-nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
+[ ! -e "$work/libnvcomp.so.5" ] || export STACHIO_NVCOMP_LIBRARY=$work/libnvcomp.so.5
+! command -v nvidia-smi >/dev/null || nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
 
 conformance_step() {
     for family in $families; do
@@ -74,17 +72,81 @@ primitives_step() { # ROWS: sizes
     cat "$out/primitives.txt" "$out/primitives.err"
 }
 
+# Fills $work/tpch-sfN, once.
+generate() { # generate SF
+    data=$work/tpch-sf$1
+    [ -e "$data" ] || stachio tpch generate --sf "$1" -o "$data" >"$out/generate-$1.log" 2>&1
+    cat "$data"/*.parquet >/dev/null
+}
+
+ask() { # ask OPTION...: as CSV
+    timeout 120 stachio -d "$data" --device "$device" --threads "${THREADS:-8}" --format csv --fallback forbid "$@"
+}
+
 tpch_step() {
     for sf in ${SF:-1}; do
-        local data=$work/tpch-sf$sf
-        stachio tpch generate --sf "$sf" -o "$data" >"$out/generate-$sf.log" 2>&1
-        cat "$data"/*.parquet >/dev/null
-        timeout 400 stachio tpch run -d "$data" --device cuda --repeat "${REPEAT:-1}" --compare duckdb >"$out/tpch-sf$sf.txt" 2>"$out/tpch-sf$sf.err"
+        generate "$sf"
+        timeout 500 stachio tpch run -d "$data" --device "$device" --threads "${THREADS:-8}" --repeat "${REPEAT:-1}" \
+            --compare duckdb >"$out/tpch-sf$sf.txt" 2>"$out/tpch-sf$sf.err"
         echo "tpch SF$sf: exit $?"
         cat "$out/tpch-sf$sf.txt"
         sort "$out/tpch-sf$sf.err" | uniq -c | head -n 12
-        rm -rf "$data"
     done
+}
+
+# Each query RUNS times in one process, against one run with other threads.
+repeat_step() {
+    generate 1
+    local runs=${RUNS:-100} query sql
+    for query in 01 03 09 18 21; do
+        sql=$(sed 's/;[[:space:]]*$//' "cli/tpch/q$query.sql")
+        THREADS=3 ask -c "$sql" | tail -n +2 >"$work/once"
+        for ((i = 0; i < runs; i++)); do echo "$sql;"; done >"$work/script.sql"
+        ask -f "$work/script.sql" >"$work/all" 2>"$out/repeat-$query.err"
+        echo "repeat Q$query: exit $?, $(head -c 200 "$out/repeat-$query.err")$(
+            awk -v runs="$runs" 'NR == FNR { want[FNR] = $0; n = FNR; next }
+                FNR == 1 { head = $0 }
+                { at = (FNR - 1) % (n + 1); if (at == 0 ? $0 != head : $0 != want[at]) bad++ }
+                END { print bad || FNR != runs * (n + 1) ? " DIFFERENT answers" : " " runs " equal answers" }' \
+                "$work/once" "$work/all")"
+    done
+}
+
+# Right, or status 4 with a message.
+limits_step() {
+    local sf limit query status
+    for sf in ${SF:-1}; do
+        generate "$sf"
+        for query in 01 09 18 21; do
+            ask -f "cli/tpch/q$query.sql" >"$work/free" 2>/dev/null
+            for limit in ${LIMITS:-4GB 8GB 16GB}; do
+                ask --device-memory-limit "$limit" -f "cli/tpch/q$query.sql" >"$work/limited" 2>"$work/limited.err"
+                status=$?
+                if [ $status = 0 ] && cmp -s "$work/free" "$work/limited"; then
+                    echo "limits SF$sf Q$query $limit: equal"
+                elif [ $status = 4 ] && [ -s "$work/limited.err" ] && [ ! -s "$work/limited" ]; then
+                    echo "limits SF$sf Q$query $limit: $(head -c 200 "$work/limited.err")"
+                else
+                    echo "limits SF$sf Q$query $limit: WRONG, exit $status $(head -c 200 "$work/limited.err")"
+                fi
+            done
+        done
+    done
+}
+
+# 3,000 bytes in the middle of a table are others: status 3 and the page's name, as on the CPU; what does not read them runs.
+damage_step() {
+    generate 1
+    local wanted sum="sum(length(l_comment)), sum(l_extendedprice), sum(l_partkey), sum(l_orderkey + l_suppkey)"
+    mkdir -p "$work/damaged"
+    cp "$data/lineitem.parquet" "$work/damaged"
+    head -c 3000 /dev/zero | tr '\0' 'Z' | dd of="$work/damaged/lineitem.parquet" bs=1000 seek=5000 conv=notrunc status=none
+    data=$work/damaged
+    wanted=$(device=cpu ask -c "SELECT $sum FROM lineitem" 2>&1)
+    ask -c "SELECT $sum FROM lineitem" >"$work/answer" 2>&1
+    echo "damage: exit $?, $([ "$(cat "$work/answer")" = "$wanted" ] || echo NOT as on the CPU:) $(head -c 200 "$work/answer")"
+    ask -c "SELECT sum(l_quantity) AS q FROM lineitem WHERE l_orderkey < 1000" >"$work/answer" 2>&1
+    echo "damage, rows elsewhere: exit $?, $(tail -1 "$work/answer")"
 }
 
 for step in "$@"; do "${step}_step"; done

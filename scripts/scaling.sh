@@ -7,26 +7,19 @@ cd "$(dirname "$0")/.."
 out=${1:?a folder for the logs}
 scale_factors=${2:-"1 10"}
 threads=${3:-"1 $(nproc)"}
-dir=$(realpath "${STACHIO_DIR:-build/release}")
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
 mkdir -p "$out"
-for packed in "$dir"/*.xz; do
-    [ -e "$packed" ] || continue
-    xz -dc "$packed" >"$work/$(basename "$packed" .xz)"
-    chmod +x "$work/$(basename "$packed" .xz)"
-done
-export LD_LIBRARY_PATH="$work:$dir" PATH="$work:$dir:$PATH"
+# shellcheck source=unpack.sh
+source scripts/unpack.sh
 for sf in $scale_factors; do
     data=$work/tpch-sf$sf
-    "$dir/stachio" tpch generate --sf "$sf" -o "$data" >"$out/generate-$sf.log" 2>&1
+    stachio tpch generate --sf "$sf" -o "$data" >"$out/generate-$sf.log" 2>&1
     cat "$data"/*.parquet >/dev/null
     for n in $threads; do
-        "$dir/stachio" tpch run -d "$data" --threads "$n" --repeat 3 --compare duckdb \
+        stachio tpch run -d "$data" --threads "$n" --repeat 3 --compare duckdb \
             >"$out/sf$sf-threads$n.txt" 2>&1 || echo "not all equal: SF$sf, $n threads"
     done
     for query in 1 9 13 18 21; do
-        "$dir/stachio" -d "$data" --threads "$(nproc)" --analyze -f "$(printf cli/tpch/q%02d.sql $query)" \
+        stachio -d "$data" --threads "$(nproc)" --analyze -f "$(printf cli/tpch/q%02d.sql $query)" \
             >"$out/sf$sf-analyze-q$query.txt" 2>&1 || true
     done
     rm -rf "$data"
