@@ -10,7 +10,4 @@ int bench_main(int argc, char **argv, const char *help);
 /* bench_scan.c; argv[0] is "scan". */
 int bench_scan_main(int argc, char **argv, const char *help);
 
-/* As a JSON string. */
-void bench_add_quoted(struct text *out, const char *text);
-
 #endif

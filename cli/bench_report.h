@@ -1,0 +1,30 @@
+/* What a benchmark prints: a table on standard output, line by line, and JSON where a file is asked for. */
+#ifndef CLI_BENCH_REPORT_H
+#define CLI_BENCH_REPORT_H
+
+#include "options.h"
+#include "output.h"
+
+struct bench_report {
+    struct output table;
+    struct output json; /* its text is written only if `has_json` */
+    bool has_json;
+    int n_results;
+    struct stachio_error error; /* of writing */
+    enum stachio_status status;
+};
+
+/* After the line of a result was added to both. */
+void bench_report_added(struct bench_report *report);
+
+/* Opens a database and the report, lets `measure` add results, ends the JSON's list and object, and puts the
+ * file into its place. Returns the exit status; errors are reported. */
+int bench_report_run(struct bench_report *report, const struct options *options,
+                     enum stachio_status (*measure)(void *context, struct stachio_db *db,
+                                                    struct stachio_error *error),
+                     void *context);
+
+/* As a JSON string. */
+void bench_report_quote(struct text *out, const char *text);
+
+#endif
