@@ -105,7 +105,10 @@ static void keep_idle(struct cuda_stream *stream) {
 /* False: it is not fit for another query. */
 static bool reset(struct cuda_stream *stream) {
     static const char why[] = "the end of a worker";
-    if (cuda_sync(stream, why) != SX_OK && cuda_sync(stream, why) != SX_OK) /* a fault is told once */
+    enum sx_status status = cuda_sync(stream, why);
+    if (status != SX_OK) /* a fault is told once */
+        status = cuda_sync(stream, why);
+    if (status != SX_OK)
         return false;
     cuda_hand_over(stream);
     stream->describe_fault = NULL;
