@@ -87,6 +87,7 @@ static inline void note_group(const struct sx_row_group *group, struct taken *ta
 /* Row groups of a batch follow each other; more than one where so many rows were asked for. */
 static inline void note_batch(const struct sx_row_group *first, struct taken *taken) {
     int64_t rows = 0, end = 0;
+    assert(first);
     for (const struct sx_row_group *group = first; group; group = group->next) {
         assert(group == first || group->first_row >= end);
         end = group->first_row + group->n_rows;
