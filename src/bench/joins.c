@@ -117,8 +117,7 @@ static enum sx_status take_payload(struct bench_worker *worker, struct bench_cas
 
 static enum sx_status use_probe(struct bench_worker *worker, struct bench_case *c,
                                 const struct sx_batch *batch) {
-    enum { HOST_PAIRS = 32768 }; /* a round of src/exec/join_probe.c */
-    const int64_t most = worker->bench->chunk_rows > HOST_PAIRS ? worker->bench->chunk_rows : HOST_PAIRS;
+    const int64_t most = sx_round_pairs(&worker->stream->backend->traits);
     struct sx_probe_cursor cursor = {0};
     while (!cursor.done) {
         struct sx_tensor probe_rows = {0}, build_rows = {0};
@@ -147,33 +146,33 @@ static void name(struct bench_case *c) {
                c->copies > 1 ? "10 a key" : "unique", c->n_payload);
 }
 
+static struct bench_case join_case(const char *primitive, int64_t rows, int64_t build_rows, int copies,
+                                   int n_payload) {
+    return (struct bench_case){.primitive = primitive,
+                               .rows = rows,
+                               .n_columns = 1,
+                               .count = build_rows,
+                               .copies = copies,
+                               .n_payload = n_payload,
+                               .prepare = prepare,
+                               .begin = create_and_build,
+                               .run = bench_run_chunks,
+                               .end = destroy};
+}
+
 static void measure_build(struct bench *bench, int64_t build_rows, int copies, int n_payload) {
-    struct bench_case c = {.primitive = "join_build",
-                           .rows = build_rows,
-                           .count = build_rows,
-                           .copies = copies,
-                           .n_payload = n_payload,
-                           .prepare = prepare,
-                           .begin = create,
-                           .run = build,
-                           .end = destroy};
+    struct bench_case c = join_case("join_build", build_rows, build_rows, copies, n_payload);
+    c.n_columns = 0;
+    c.begin = create;
+    c.run = build;
     c.bytes = (8 + 8 + 8 + n_payload * 16) * (double)build_rows;
     name(&c);
     bench_measure(bench, &c);
 }
 
 static void measure_probe(struct bench *bench, int64_t rows, int64_t build_rows, int copies, int n_payload) {
-    struct bench_case c = {.primitive = "join_probe",
-                           .rows = rows,
-                           .n_columns = 1,
-                           .count = build_rows,
-                           .copies = copies,
-                           .n_payload = n_payload,
-                           .prepare = prepare,
-                           .use = use_probe,
-                           .begin = create_and_build,
-                           .run = bench_run_chunks,
-                           .end = destroy};
+    struct bench_case c = join_case("join_probe", rows, build_rows, copies, n_payload);
+    c.use = use_probe;
     const double sector = bench_sector(bench, (double)build_rows * TABLE_BYTES), pairs = 0.5 * copies;
     c.bytes =
         (8 + 2 * sector + pairs * (12 + n_payload * (8 + 8 + (sector > 0 ? sector : 8)))) * (double)rows;
@@ -182,16 +181,8 @@ static void measure_probe(struct bench *bench, int64_t rows, int64_t build_rows,
 }
 
 static void measure_filter(struct bench *bench, int64_t rows, int64_t build_rows) {
-    struct bench_case c = {.primitive = "join_filter",
-                           .rows = rows,
-                           .n_columns = 1,
-                           .count = build_rows,
-                           .copies = 1,
-                           .prepare = prepare,
-                           .use = use_filter,
-                           .begin = create_and_build,
-                           .run = bench_run_chunks,
-                           .end = destroy};
+    struct bench_case c = join_case("join_filter", rows, build_rows, 1, 0);
+    c.use = use_filter;
     c.bytes = (8 + bench_sector(bench, (double)build_rows * TABLE_BYTES) + 0.5 * 4) * (double)rows;
     name(&c);
     bench_measure(bench, &c);

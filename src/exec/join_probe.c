@@ -5,8 +5,6 @@
 #include "exec/join_mark.h"
 #include "exec/operators.h"
 
-enum { LEAST_PAIRS = 32768 };
-
 struct join_probe {
     struct sx_transform transform;
     struct sx_join_build *build;
@@ -331,14 +329,13 @@ static enum sx_status probe_push(struct sx_transform *transform, struct sx_worke
     struct join_probe *probe = (struct join_probe *)transform;
     struct sx_batch keys = {0};
     SX_TRY(sx_batch_create(probe->build->plan->u.join.n_keys, batch->rows, &keys, sx_worker_error(worker)));
-    const int64_t chunk_rows = worker->stream->backend->traits.chunk_rows;
     struct probing p = {.probe = probe,
                         .worker = worker,
                         .ops = sx_ops(worker),
                         .at = at,
                         .batch = batch,
                         .keys = keys.columns,
-                        .max_pairs = chunk_rows > LEAST_PAIRS ? chunk_rows : LEAST_PAIRS};
+                        .max_pairs = sx_round_pairs(&worker->stream->backend->traits)};
     enum sx_status status = sx_evaluator_run(&probe->keys, worker, batch, keys.columns);
     if (status == SX_OK)
         status = probe_rounds(&p);

@@ -203,7 +203,6 @@ static enum sx_status open_storage(struct sx_scan_source *scan, struct sx_run *r
         .n_columns = plan->n_columns,
         .keep_dictionaries = true,
         .batch_rows = scan->joins_groups ? scan->chunk_rows : 0,
-        .n_callers = scan->joins_groups ? 2 : run->n_workers, /* few and large for a device */
         .queue_bytes = run->options.queue_bytes,
         .trace = run->options.trace,
     };

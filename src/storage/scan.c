@@ -181,18 +181,17 @@ static enum sx_status list_units(struct sx_scan *scan, struct sx_error *error) {
     return SX_OK;
 }
 
-/* Rows of a batch such that each caller gets two, within 1/8 and all of what was asked for. */
-static int64_t rows_of_batch(const struct sx_scan *scan, const struct sx_scan_request *request) {
-    const int64_t most = request->batch_rows, least = most / 8;
-    const int64_t rows = request->n_callers > 0 ? scan->total_rows / (2 * (int64_t)request->n_callers) : most;
+/* Few and large ones keep a device busy, but some have to overlap. */
+static int64_t rows_of_batch(const struct sx_scan *scan) {
+    enum { BATCHES = 4, LEAST_PART = 8 };
+    const int64_t most = scan->batch_rows, least = most / LEAST_PART, rows = scan->total_rows / BATCHES;
     return rows < least ? least : rows > most ? most : rows;
 }
 
 /* Row groups go into a batch as long as it has not too many rows, nor takes more than a part of the queue. */
-static enum sx_status list_batches(struct sx_scan *scan, const struct sx_scan_request *request,
-                                   struct sx_error *error) {
+static enum sx_status list_batches(struct sx_scan *scan, struct sx_error *error) {
     enum { PARTS_OF_QUEUE = 4 };
-    const int64_t most_rows = rows_of_batch(scan, request);
+    const int64_t most_rows = rows_of_batch(scan);
     const size_t most_bytes = scan->queue_bytes / PARTS_OF_QUEUE;
     scan->batches = SX_ARENA_ARRAY(&scan->arena, scan->n_units, struct scan_batch);
     if (!scan->batches)
@@ -218,7 +217,7 @@ static enum sx_status fill(struct sx_scan *scan, const struct sx_scan_request *r
     SX_TRY(copy_request(scan, request, error));
     SX_TRY(open_files(scan, request, error));
     SX_TRY(list_units(scan, error));
-    return list_batches(scan, request, error);
+    return list_batches(scan, error);
 }
 
 /* At the end of the list, so that the readers serve scans in order of opening. */

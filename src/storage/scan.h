@@ -53,10 +53,9 @@ struct sx_scan_request {
     const struct sx_prune *prunes;
     int n_prunes;
     bool keep_dictionaries;
-    /* Row groups are given in batches of consecutive ones, with about so many rows; fewer where the table
-     * would not make two batches for each of `n_callers`. 0: each alone. */
+    /* Row groups are given in batches of consecutive ones, with about so many rows; down to 1/8 of them where
+     * the table would not make four batches. 0: each alone. */
     int64_t batch_rows;
-    int n_callers;
     size_t queue_bytes;     /* most bytes read ahead and not yet taken (adaptive regulation, seed 002, 5.4) */
     struct sx_trace *trace; /* of reads and waits; may be NULL; outlives the scan */
 };

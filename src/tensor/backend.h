@@ -138,6 +138,12 @@ struct sx_backend_traits {
     bool is_host;       /* tensors are in host memory and calls are synchronous */
 };
 
+/* Pairs that a round of a probe should give at most. */
+static inline int64_t sx_round_pairs(const struct sx_backend_traits *traits) {
+    enum { LEAST_PAIRS = 32768 };
+    return traits->chunk_rows > LEAST_PAIRS ? traits->chunk_rows : LEAST_PAIRS;
+}
+
 struct sx_backend_ops {
     SX_MUST_CHECK enum sx_status (*stream_create)(const struct sx_backend *backend, struct sx_pool *pool,
                                                   const atomic_bool *cancel, struct sx_stream **out_stream,

@@ -147,27 +147,27 @@ struct table {
     struct sx_type types[8];
     int n_columns;
     int64_t batch_rows;
-    int n_callers;
 };
+
+static inline struct sx_scan_request request_of(const struct table *table) {
+    return (struct sx_scan_request){.table = "t",
+                                    .files = table->files,
+                                    .n_files = table->n_files,
+                                    .column_names = table->names,
+                                    .column_types = table->types,
+                                    .n_columns = table->n_columns,
+                                    .batch_rows = table->batch_rows,
+                                    .queue_bytes = (size_t)64 << 20};
+}
 
 static inline struct sx_scan *open_table(struct fixture *fixture, const struct table *table,
                                          const struct sx_prune *prunes, int n_prunes,
                                          const atomic_bool *cancel) {
     struct sx_error error = {0};
     struct sx_scan *scan;
-    struct sx_scan_request request = {
-        .table = "t",
-        .files = table->files,
-        .n_files = table->n_files,
-        .column_names = table->names,
-        .column_types = table->types,
-        .n_columns = table->n_columns,
-        .prunes = prunes,
-        .n_prunes = n_prunes,
-        .batch_rows = table->batch_rows,
-        .n_callers = table->n_callers,
-        .queue_bytes = (size_t)64 << 20,
-    };
+    struct sx_scan_request request = request_of(table);
+    request.prunes = prunes;
+    request.n_prunes = n_prunes;
     enum sx_status status = sx_scan_open(fixture->storage, &request, cancel, &scan, &error);
     if (status != SX_OK)
         fprintf(stderr, "%s\n", error.text);

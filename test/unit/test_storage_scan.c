@@ -20,14 +20,7 @@ static const struct sx_storage_options variants[] = {
 static enum sx_status open_fails(struct fixture *fixture, const struct table *table, const char *mention) {
     struct sx_error error = {0};
     struct sx_scan *scan;
-    struct sx_scan_request request = {
-        .table = "t",
-        .files = table->files,
-        .n_files = table->n_files,
-        .column_names = table->names,
-        .column_types = table->types,
-        .n_columns = table->n_columns,
-    };
+    const struct sx_scan_request request = request_of(table);
     enum sx_status status = sx_scan_open(fixture->storage, &request, NULL, &scan, &error);
     assert(status != SX_OK);
     if (!strstr(error.text, mention)) {
@@ -107,19 +100,16 @@ static void test_whole(struct table *table, int n_threads, int n_callers) {
     fixture_destroy(&fixture);
 }
 
-/* 15 row groups, which go into batches of at most so many rows, of two for each caller where there are
- * enough.
- */
+/* 15 row groups, which go into batches of at most so many rows. */
 static void test_batches(struct table table) {
     static const struct {
         int64_t batch_rows;
-        int n_callers, batches;
-    } cases[] = {{0, 0, 15}, {1, 1, 15}, {20480 * 2, 1, 8}, {1 << 20, 1, 3}, {1 << 30, 1, 1}, {ROWS, 2, 5}};
+        int batches;
+    } cases[] = {{0, 15}, {1, 15}, {20480 * 2, 8}, {1 << 20, 3}, {1 << 30, 1}, {ROWS, 5}};
     struct fixture fixture = fixture_create(0, 2);
     struct taken taken = taken_create();
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         table.batch_rows = taken.batch_rows = cases[i].batch_rows;
-        table.n_callers = cases[i].n_callers;
         struct sx_scan *scan = open_table(&fixture, &table, NULL, 0, NULL);
         take_by(scan, 2, &taken);
         check_all_rows(&taken);
