@@ -222,6 +222,7 @@ static enum sx_status build_node(struct builder *b, const struct sx_plan *plan, 
     case SX_PLAN_SET_ALL: return build_set_all(b, plan, target);
     case SX_PLAN_MATERIALIZE: return build_materialize(b, plan, target, filters);
     case SX_PLAN_REFERENCE: return build_reference(b, plan, target);
+    case SX_PLAN_EXCHANGE: break;
     }
     return sx_error_set(b->error, SX_INTERNAL, "a plan node of kind %d", (int)plan->kind);
 }

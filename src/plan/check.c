@@ -223,6 +223,10 @@ static enum sx_status check_node(struct check *c, const struct sx_plan *plan) {
                   c->definitions[plan->u.materialize.id],
               "a reference to %d, which is not defined", plan->u.materialize.id);
         return check_same_columns(c, plan, c->definitions[plan->u.materialize.id]);
+    case SX_PLAN_EXCHANGE:
+        for (int32_t i = 0; i < plan->u.exchange.n_keys; i++)
+            SX_TRY(check_expression(c, plan->u.exchange.keys[i], child->columns, child->n_columns));
+        return check_same_columns(c, plan, child);
     }
     return sx_error_set(c->error, SX_INTERNAL, "inconsistent plan: an unknown operator");
 }

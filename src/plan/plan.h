@@ -19,7 +19,8 @@
     X(UNION_ALL, "UNION_ALL")                                                                      \
     X(SET_ALL, "SET_ALL")         /* INTERSECT ALL and EXCEPT ALL: children left, right */         \
     X(MATERIALIZE, "MATERIALIZE") /* children: definition, body; the body reads it by REFERENCE */ \
-    X(REFERENCE, "REFERENCE")
+    X(REFERENCE, "REFERENCE")                                                                      \
+    X(EXCHANGE, "EXCHANGE") /* between ranks; sx_plan_distribute puts it in */
 
 enum sx_plan_kind {
 #define SX_PLAN_ENUM(name, text) SX_PLAN_##name,
@@ -140,6 +141,29 @@ struct sx_limit_plan {
     int64_t offset;
 };
 
+/* Which rank gets a row. X(name, text) */
+#define SX_EXCHANGE_LIST(X)                                                \
+    X(HASH, "HASH")           /* that which the hash of the keys tells */  \
+    X(BROADCAST, "BROADCAST") /* every rank */                             \
+    X(GATHER, "GATHER")       /* rank 0 */                                 \
+    X(ROOT_ONLY, "ROOT ONLY") /* nobody but rank 0 keeps rows; none travel \
+                               */
+
+enum sx_exchange_kind {
+#define SX_EXCHANGE_ENUM(name, text) SX_EXCHANGE_##name,
+    SX_EXCHANGE_LIST(SX_EXCHANGE_ENUM)
+#undef SX_EXCHANGE_ENUM
+};
+
+struct sx_exchange_plan {
+    enum sx_exchange_kind kind;
+    struct sx_expression **keys; /* HASH; over the child's columns */
+    int32_t n_keys;
+    /* HASH, directly below a join: when the build side turns out to be small, its exchange becomes a
+     * BROADCAST and the probe side's rows stay where they are. */
+    bool adaptive;
+};
+
 struct sx_plan {
     enum sx_plan_kind kind;
     int32_t n_children;
@@ -176,6 +200,7 @@ struct sx_plan {
         struct {
             int32_t id; /* MATERIALIZE defines it, REFERENCE reads it */
         } materialize;
+        struct sx_exchange_plan exchange;
     } u;
 };
 

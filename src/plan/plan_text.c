@@ -15,6 +15,12 @@ static const char *const join_names[] = {
 #undef SX_JOIN_NAME
 };
 
+static const char *const exchange_names[] = {
+#define SX_EXCHANGE_NAME(name, text) text,
+    SX_EXCHANGE_LIST(SX_EXCHANGE_NAME)
+#undef SX_EXCHANGE_NAME
+};
+
 static const char *const call_names[] = {
     [SX_CALL_COUNT_STAR] = "count", [SX_CALL_COUNT] = "count",
     [SX_CALL_SUM] = "sum",          [SX_CALL_AVG] = "avg",
@@ -134,6 +140,16 @@ static void add_limit(struct sx_text *text, const struct sx_limit_plan *limit) {
         sx_text_add(text, " offset %" PRId64, limit->offset);
 }
 
+static void add_exchange(struct sx_text *text, const struct sx_plan *plan) {
+    const struct sx_exchange_plan *exchange = &plan->u.exchange;
+    sx_text_add(text, " %s", exchange_names[exchange->kind]);
+    if (exchange->n_keys)
+        sx_text_add(text, " by ");
+    add_expressions(text, exchange->keys, exchange->n_keys, ", ", input_names(text, plan));
+    if (exchange->adaptive)
+        sx_text_add(text, ", or none of a small build side");
+}
+
 static void add_details(struct sx_text *text, const struct sx_plan *plan) {
     switch (plan->kind) {
     case SX_PLAN_SCAN: add_scan(text, plan); break;
@@ -159,6 +175,7 @@ static void add_details(struct sx_text *text, const struct sx_plan *plan) {
     case SX_PLAN_SET_ALL: sx_text_add(text, plan->u.set_all.except ? " EXCEPT" : " INTERSECT"); break;
     case SX_PLAN_MATERIALIZE:
     case SX_PLAN_REFERENCE: sx_text_add(text, " %d", plan->u.materialize.id); break;
+    case SX_PLAN_EXCHANGE: add_exchange(text, plan); break;
     }
 }
 

@@ -1,0 +1,14 @@
+/* Plans for several ranks. */
+#ifndef SX_PLAN_DISTRIBUTE_H
+#define SX_PLAN_DISTRIBUTE_H
+
+#include "plan/plan.h"
+
+/* Rewrites a plan, whose scans give each rank a share of their rows, so that all ranks running it together
+ * bring the answer to rank 0: exchanges are put in, aggregates, top-N and limits divided into a partial and a
+ * final one. What the other ranks get at the root is of no use. The plan depends on nothing but the query's.
+ * New nodes are in the query's arena; after a failure (SX_OUT_OF_MEMORY, SX_INTERNAL) the query can only be
+ * released. */
+SX_MUST_CHECK enum sx_status sx_plan_distribute(struct sx_query_plan *query, struct sx_error *error);
+
+#endif

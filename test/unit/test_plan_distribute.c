@@ -1,0 +1,130 @@
+/* Where exchanges are put into the plans of queries for several ranks. */
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/arrow.h"
+#include "plan/distribute.h"
+#include "plan/frontend.h"
+
+static const struct {
+    const char *sql;
+    const char *text; /* the plan's operators from the root on, with their exchanges' details, in preorder */
+} cases[] = {
+    {"SELECT * FROM t", "GATHER(SCAN)"},
+    {"SELECT k + 1 FROM t WHERE s LIKE '%1%'", "GATHER(PROJECT(SCAN))"},
+    {"SELECT * FROM (VALUES (1), (2)) v(x)", "VALUES"},
+    {"SELECT k FROM t ORDER BY k", "SORT(GATHER(SCAN))"},
+    {"SELECT k FROM t ORDER BY id LIMIT 5", "TOP_N(GATHER(TOP_N(SCAN)))"},
+    {"SELECT k FROM t LIMIT 5 OFFSET 3", "LIMIT(GATHER(LIMIT(SCAN)))"},
+    {"SELECT k FROM t OFFSET 3", "LIMIT(GATHER(SCAN))"},
+    {"SELECT k, id, count(*), sum(d), avg(f), min(s) FROM t GROUP BY k, id",
+     "GATHER(PROJECT(AGGREGATE(HASH(AGGREGATE(SCAN)))))"},
+    {"SELECT DISTINCT k FROM t", "GATHER(PROJECT(AGGREGATE(HASH(AGGREGATE(SCAN)))))"},
+    {"SELECT k, count(DISTINCT s) FROM t GROUP BY k", "GATHER(AGGREGATE(HASH(SCAN)))"},
+    {"SELECT count(DISTINCT s), sum(k) FROM t", "PROJECT(AGGREGATE(GATHER(AGGREGATE(HASH(SCAN)))))"},
+    {"SELECT count(DISTINCT s), count(DISTINCT k) FROM t", "AGGREGATE(GATHER(SCAN))"},
+    {"SELECT first(s) FROM t", "AGGREGATE(GATHER(SCAN))"},
+    {"SELECT k, count(*) FROM (SELECT DISTINCT k, id FROM t) GROUP BY k",
+     "GATHER(PROJECT(AGGREGATE(HASH(AGGREGATE(PROJECT(AGGREGATE(HASH(AGGREGATE(SCAN)))))))))"},
+    {"SELECT k, id, count(*) FROM (SELECT k, id, s FROM t GROUP BY ALL HAVING count(*) > 1) GROUP BY k, id, "
+     "s",
+     "GATHER(PROJECT(AGGREGATE(FILTER(PROJECT(AGGREGATE(HASH("},
+    {"SELECT a.id, c.s FROM t a JOIN u c ON a.k = c.k", "GATHER(JOIN(HASH?(SCAN),HASH?(SCAN)))"},
+    {"SELECT a.id, c.s FROM t a FULL JOIN u c ON a.k = c.k", "JOIN(HASH(SCAN),HASH(SCAN))"},
+    {"SELECT a.id, c.s FROM t a, u c WHERE a.id < c.id", "JOIN(SCAN,BROADCAST(SCAN))"},
+    {"SELECT id, k IN (SELECT k FROM u) FROM t", "JOIN(SCAN,BROADCAST(SCAN))"},
+    {"SELECT id FROM t WHERE k > (SELECT avg(k) FROM u)", "BROADCAST(ROOT ONLY("},
+    {"SELECT id FROM t WHERE k IN (1, 2) UNION ALL SELECT id FROM u", "GATHER(UNION_ALL(SCAN,SCAN))"},
+    {"SELECT id FROM t UNION ALL SELECT count(*) FROM u", "UNION_ALL(SCAN,ROOT ONLY("},
+    {"SELECT sum(k) FROM t UNION ALL SELECT 7",
+     "UNION_ALL(PROJECT(AGGREGATE(GATHER(AGGREGATE(SCAN)))),PROJECT(VALUES))"},
+    {"SELECT k FROM t EXCEPT ALL SELECT k FROM u", "GATHER(SET_ALL(HASH(SCAN),HASH(SCAN)))"},
+    {"WITH c AS MATERIALIZED (SELECT k, count(*) n FROM t GROUP BY k) SELECT x.k FROM c x JOIN c y ON x.k = "
+     "y.k",
+     "JOIN(REFERENCE,REFERENCE)"},
+};
+
+static int failures;
+
+static void run(struct sx_frontend *frontend, const char *sql) {
+    struct sx_error error = {0};
+    struct ArrowArrayStream stream;
+    struct ArrowArray array;
+    assert(sx_frontend_run(frontend, sql, &stream, &error) == SX_OK);
+    assert(stream.get_next(&stream, &array) == 0);
+    array.release(&array);
+    stream.release(&stream);
+}
+
+static void append(char *text, size_t size, const char *more) {
+    const size_t length = strlen(text);
+    assert(length + strlen(more) < size);
+    memcpy(text + length, more, strlen(more) + 1);
+}
+
+static void add_shape(const struct sx_plan *plan, char *text, size_t size) {
+    static const char *const kinds[] = {
+#define KIND(name, shown) shown,
+        SX_PLAN_LIST(KIND)
+#undef KIND
+    };
+    static const char *const exchanges[] = {
+#define KIND(name, shown) shown,
+        SX_EXCHANGE_LIST(KIND)
+#undef KIND
+    };
+    append(text, size, plan->kind == SX_PLAN_EXCHANGE ? exchanges[plan->u.exchange.kind] : kinds[plan->kind]);
+    if (plan->kind == SX_PLAN_EXCHANGE && plan->u.exchange.adaptive)
+        append(text, size, "?");
+    for (int32_t i = 0; i < plan->n_children; i++) {
+        append(text, size, i ? "," : "(");
+        add_shape(plan->children[i], text, size);
+    }
+    append(text, size, plan->n_children ? ")" : "");
+}
+
+static void check_case(struct sx_frontend *frontend, const char *sql, const char *wanted) {
+    struct sx_query_plan query = {0};
+    struct sx_error error = {0};
+    char shape[4096] = "";
+    enum sx_status status = sx_frontend_plan(frontend, sql, &query, &error);
+    if (status == SX_OK)
+        status = sx_plan_distribute(&query, &error);
+    if (status == SX_OK)
+        add_shape(query.root, shape, sizeof shape);
+    if (status != SX_OK || !strstr(shape, wanted)) {
+        fprintf(stderr, "%s\n%s\nlooked for \"%s\" in\n%s\n%s\n", sql, error.text, wanted, shape,
+                status == SX_OK ? sx_plan_text(&query.arena, query.root) : "");
+        failures++;
+    }
+    sx_query_plan_release(&query);
+}
+
+int main(void) {
+    static const char rows[] =
+        "SELECT range AS id, (range %% 7)::INTEGER AS k, range::VARCHAR AS s, range::DECIMAL(15,2) AS d, "
+        "range::DOUBLE AS f FROM range(%d)";
+    static const char *const names[] = {"t", "u"};
+    char paths[2][32] = {"/tmp/plan_distribute_XXXXXX", "/tmp/plan_distribute_XXXXXX"};
+    struct sx_frontend *frontend;
+    struct sx_error error = {0};
+    assert(sx_frontend_open(2, 0, &frontend, &error) == SX_OK);
+    for (int i = 0; i < 2; i++) {
+        char select[512], copy[1024];
+        const char *file = paths[i];
+        close(mkstemp(paths[i]));
+        snprintf(select, sizeof select, rows, 1000 >> i);
+        snprintf(copy, sizeof copy, "COPY (%s) TO '%s' (FORMAT parquet)", select, file);
+        run(frontend, copy);
+        assert(sx_frontend_add_table(frontend, names[i], &file, 1, &error) == SX_OK);
+    }
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        check_case(frontend, cases[i].sql, cases[i].text);
+    sx_frontend_close(frontend);
+    for (int i = 0; i < 2; i++)
+        unlink(paths[i]);
+    return failures ? 1 : 0;
+}
