@@ -25,7 +25,7 @@ static void split_call(const struct sx_aggregate_call *call, struct split *split
     *out_parts = (struct split_call){split->n_calls, -1};
     struct sx_aggregate_call *part = &split->calls[split->n_calls++];
     *part = *call;
-    if (call->function != SX_CALL_AVG)
+    if (call->function != SX_CALL_AVG || !call->argument)
         return;
     part->function = SX_CALL_SUM;
     part->type = sum_type(call->argument->type);

@@ -156,6 +156,7 @@ static void test_damage(void) {
     struct sx_batch batch = {0};
     make_batch(50, types, &batch);
     struct sx_buffer *message = pack_message(&batch, NULL, 20);
+    assert(message->size_bytes > 0);
     for (size_t bytes = 0; bytes < message->size_bytes; bytes += 16)
         read_all(message, bytes, types);
     for (int i = 0; i < 2000; i++) {
