@@ -24,6 +24,7 @@ struct sx_exec_options {
     const atomic_bool *cancel;         /* may be NULL */
     size_t queue_bytes;                /* most bytes a scan reads ahead */
     struct sx_trace *trace;            /* may be NULL; outlives the run */
+    struct sx_footprint *footprint;    /* gets what the scans need; may be NULL; outlives the run */
     const struct sx_exec_write *write; /* NULL: the answer is kept for sx_run_next */
 };
 

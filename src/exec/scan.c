@@ -205,6 +205,7 @@ static enum sx_status open_storage(struct sx_scan_source *scan, struct sx_run *r
         .batch_rows = scan->joins_groups ? scan->chunk_rows : 0,
         .queue_bytes = run->options.queue_bytes,
         .trace = run->options.trace,
+        .footprint = run->options.footprint,
     };
     SX_TRY(sx_prune_find(&run->arena, plan, &request.prunes, &request.n_prunes, error));
     return sx_scan_open(run->options.storage, &request, run->options.cancel, &scan->scan, error);

@@ -84,6 +84,15 @@ static bool is_warm(int fd, const struct sx_read *read, bool unknown) {
     return true;
 }
 
+/* Something is cold: what else is gets on its way, while the first is read. */
+static void advise_cold(const struct sx_read_request *request, int first) {
+    for (int i = first; i < request->n_reads; i++) {
+        struct sx_read *read = &request->reads[i];
+        read->is_cold = !is_warm(request->fd, read, true);
+        posix_fadvise(request->fd, read->offset, read->length_bytes, POSIX_FADV_WILLNEED);
+    }
+}
+
 static enum sx_status read_all_buffered(struct sx_reader *reader, struct sx_read_request *request,
                                         struct sx_error *error) {
     for (int i = 0; i < request->n_reads; i++) {
@@ -91,14 +100,16 @@ static enum sx_status read_all_buffered(struct sx_reader *reader, struct sx_read
         request->failed = i;
         SX_TRY(sx_buffer_create(reader->pool, (size_t)read->length_bytes, &read->buffer, error));
         read->bytes = read->buffer->data;
-        if (!request->is_cold && !is_warm(request->fd, read, true)) {
+        const bool was_cold = request->is_cold;
+        if (!was_cold && !is_warm(request->fd, read, true)) {
             request->is_cold = true;
-            for (int next = i; next < request->n_reads;
-                 next++) /* all are on their way while the first is read */
-                posix_fadvise(request->fd, request->reads[next].offset, request->reads[next].length_bytes,
-                              POSIX_FADV_WILLNEED);
+            advise_cold(request, i);
         }
         SX_TRY(read_buffered(request, read, error));
+        if (!was_cold && request->is_cold && !read->is_cold) { /* found while reading */
+            read->is_cold = true;
+            advise_cold(request, i + 1);
+        }
     }
     return SX_OK;
 }
@@ -160,12 +171,15 @@ static enum sx_status read_mixed(struct sx_reader *reader, struct sx_read_reques
         request->failed = i;
         if (reader->io == SX_IO_DIRECT || !is_warm(request->fd, read, false)) {
             SX_TRY(prepare(reader, read, transfers->alignment, &list[transfers->count], error));
+            read->is_cold = true;
             reads[transfers->count++] = i;
             continue;
         }
         SX_TRY(sx_buffer_create(reader->pool, (size_t)read->length_bytes, &read->buffer, error));
         read->bytes = read->buffer->data;
+        const bool was_cold = request->is_cold;
         SX_TRY(read_buffered(request, read, error));
+        read->is_cold = request->is_cold && !was_cold;
     }
     if (transfers->count == 0)
         return SX_OK;
@@ -191,6 +205,8 @@ static enum sx_status read_direct(struct sx_reader *reader, struct sx_read_reque
 enum sx_status sx_reader_read(struct sx_reader *reader, struct sx_read_request *request,
                               struct sx_error *error) {
     request->failed = 0;
+    for (int i = 0; i < request->n_reads; i++)
+        request->reads[i].is_cold = false;
     if (!sx_reader_is_direct(reader, request->table_bytes))
         return read_all_buffered(reader, request, error);
     size_t alignment;

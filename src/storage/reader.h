@@ -29,6 +29,7 @@ struct sx_read {
     struct sx_buffer
         *buffer;          /* out: one reference, the caller's, also after a failure where it is not NULL */
     const uint8_t *bytes; /* out: in the buffer */
+    bool is_cold;         /* out: not all of it was in the page cache */
 };
 
 struct sx_read_request {

@@ -245,6 +245,7 @@ enum sx_status sx_scan_open(struct sx_storage *storage, const struct sx_scan_req
     scan->storage = storage;
     scan->cancel = cancel;
     scan->trace = request->trace;
+    scan->footprint = request->footprint;
     enum sx_status status = fill(scan, request, error);
     if (status != SX_OK) {
         scan_unreference(scan);

@@ -13,6 +13,7 @@ struct span {
     const uint8_t *bytes;     /* NULL: not read yet */
     struct sx_buffer *buffer; /* borrowed from the extent; from the cache: one reference */
     bool is_cached;
+    bool is_cold;      /* came from the disk */
     uint64_t cache_id; /* of the cache's entry; 0: none */
 };
 
@@ -173,6 +174,7 @@ static void place_spans(struct fetch *fetch, const struct extent *extent) {
         struct span *span = &fetch->spans[fetch->order[extent->first + i]];
         span->bytes = read->bytes + (span->offset - read->offset);
         span->buffer = read->buffer;
+        span->is_cold = read->is_cold;
     }
 }
 
@@ -214,6 +216,21 @@ static enum sx_status read_extents(struct fetch *fetch, struct sx_error *error) 
     sx_span_end(lane, SX_SPAN_READ, scan->files[fetch->unit->file].trace_name, began_ns, bytes,
                 fetch->unit->group);
     return SX_OK;
+}
+
+/* All spans, also those that the cache had. */
+static enum sx_status note_footprint(struct fetch *fetch, struct sx_error *error) {
+    const struct scan_file *file = &fetch->scan->files[fetch->unit->file];
+    if (!fetch->scan->footprint)
+        return SX_OK;
+    struct sx_footprint_part *parts = SX_ARENA_ARRAY(&fetch->arena, fetch->n_spans, struct sx_footprint_part);
+    if (!parts)
+        return no_memory(error);
+    for (int i = 0; i < fetch->n_spans; i++) {
+        const struct span *span = &fetch->spans[i];
+        parts[i] = (struct sx_footprint_part){span->offset, span->length_bytes, span->is_cold};
+    }
+    return sx_footprint_add(fetch->scan->footprint, file->path, &file->stamp, parts, fetch->n_spans, error);
 }
 
 /* ---- pages ---- */
@@ -349,6 +366,7 @@ static enum sx_status fetch_into(struct fetch *fetch, struct scan_group *group, 
     find_cached(fetch);
     group_spans(fetch);
     SX_TRY(read_extents(fetch, error));
+    SX_TRY(note_footprint(fetch, error));
     return fill_columns(fetch, group, error);
 }
 

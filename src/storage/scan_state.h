@@ -7,6 +7,7 @@
 #include "observe/trace.h"
 #include "storage/cache.h"
 #include "storage/file.h"
+#include "storage/footprint.h"
 #include "storage/page_index.h"
 #include "storage/page_walk.h"
 #include "storage/scan.h"
@@ -86,6 +87,7 @@ struct sx_scan {
     struct sx_arena arena;
     const atomic_bool *cancel;
     struct sx_trace *trace;
+    struct sx_footprint *footprint; /* may be NULL */
 
     const char *table;
     const char **column_names;

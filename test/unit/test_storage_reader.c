@@ -142,6 +142,24 @@ static void test_cancelled(struct setting *setting) {
     close(request.fd);
 }
 
+/* The second time, only what is read past the page cache does not come from it. */
+static void test_cold(struct setting *setting, enum sx_io io) {
+    struct sx_read reads[2] = {{.offset = 5000, .length_bytes = 100000, .is_cold = true},
+                               {.offset = 6 << 20, .length_bytes = 1 << 20, .is_cold = true}};
+    struct sx_read_request request = {
+        .fd = open_cold(), .table_bytes = FILE_BYTES, .reads = reads, .n_reads = 2};
+    for (int round = 0; round < 2; round++) {
+        assert(sx_reader_read(setting->reader, &request, NULL) == SX_OK);
+        release(reads, 2);
+        if (io == SX_IO_BUFFERED && round == 0)
+            continue;
+        assert(io == SX_IO_AUTO || reads[0].is_cold == (io == SX_IO_DIRECT));
+        assert(io == SX_IO_AUTO || reads[1].is_cold == (io == SX_IO_DIRECT));
+        request.is_cold = false;
+    }
+    close(request.fd);
+}
+
 static void *read_often(void *context) {
     struct sx_read reads[N_READS] = {0};
     for (int round = 0; round < N_ROUNDS; round++) {
@@ -165,6 +183,7 @@ static void test_io(enum sx_io io, int64_t page_cache_bytes) {
     test_ranges(&setting);
     test_short(&setting);
     test_cancelled(&setting);
+    test_cold(&setting, io);
     test_threads(&setting);
     destroy(&setting);
 }
