@@ -6,12 +6,13 @@
 
 #include "api/db.h"
 #include "api/files.h"
+#include "api/raw_read.h"
 #include "api/system.h"
 #include "storage/file.h"
 #include "storage/scan.h"
 
 enum { MOST_THREADS = 8, MOST_RUNS = 101 };
-static const int64_t raw_request_bytes = (int64_t)4 << 20;
+static const int64_t request_bytes = (int64_t)4 << 20;
 
 struct variant {
     const char *name;
@@ -48,13 +49,10 @@ struct bench_scan {
     void *context;
 };
 
-/* What one run shares among its threads. */
+/* What one scan shares among its threads. */
 struct run {
-    const struct bench_scan *bench;
     const struct variant *variant;
     struct sx_scan *scan;
-    struct sx_reader *raw; /* for the bound; NULL: `scan` is run */
-    atomic_int_fast64_t next_at;
     pthread_mutex_t lock;
     struct sx_error error;
 };
@@ -113,7 +111,7 @@ static enum sx_status find_table(struct bench_scan *bench, const char *pattern, 
 
 /* Brings all files into the page cache, or asks the kernel to drop them. */
 static enum sx_status set_warmth(const struct bench_scan *bench, bool is_warm, struct sx_error *error) {
-    char *room = malloc((size_t)raw_request_bytes);
+    char *room = malloc((size_t)request_bytes);
     enum sx_status status = room ? SX_OK : sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for reading");
     for (int f = 0; f < bench->files.n_paths && status == SX_OK; f++) {
         struct sx_file_stamp stamp;
@@ -121,62 +119,14 @@ static enum sx_status set_warmth(const struct bench_scan *bench, bool is_warm, s
         status = sx_file_open(bench->files.paths[f], &fd, &stamp, error);
         if (status == SX_OK && !is_warm && fdatasync(fd) == 0)
             posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-        for (int64_t at = 0; is_warm && status == SX_OK && at < stamp.size_bytes; at += raw_request_bytes) {
+        for (int64_t at = 0; is_warm && status == SX_OK && at < stamp.size_bytes; at += request_bytes) {
             const int64_t left = stamp.size_bytes - at;
-            status = sx_file_read(fd, at, (size_t)(left < raw_request_bytes ? left : raw_request_bytes), room,
-                                  error);
+            status = sx_file_read(fd, at, (size_t)(left < request_bytes ? left : request_bytes), room, error);
         }
         sx_file_close(fd);
     }
     free(room);
     return status;
-}
-
-/* ---- raw reads: the bound ---- */
-
-/* The file that the table's byte `at` is in, and where in it. */
-static const char *find_place(const struct bench_scan *bench, int64_t at, int *fd, struct sx_read *out_read,
-                              struct sx_error *error) {
-    for (int f = 0; f < bench->files.n_paths; f++) {
-        struct sx_file_stamp stamp;
-        if (sx_file_open(bench->files.paths[f], fd, &stamp, error) != SX_OK)
-            return NULL;
-        /* requests don't cross files: each file takes a whole number of them */
-        const int64_t room =
-            (stamp.size_bytes + raw_request_bytes - 1) / raw_request_bytes * raw_request_bytes;
-        if (at < room) {
-            const int64_t left = stamp.size_bytes - at;
-            *out_read = (struct sx_read){.offset = at,
-                                         .length_bytes = left < raw_request_bytes ? left : raw_request_bytes};
-            return bench->files.paths[f];
-        }
-        at -= room;
-        sx_file_close(*fd);
-        *fd = -1;
-    }
-    return NULL;
-}
-
-static void read_raw(struct run *run) {
-    struct sx_error error = {0};
-    for (;;) {
-        struct sx_read read;
-        int fd = -1;
-        const int64_t at = atomic_fetch_add(&run->next_at, raw_request_bytes);
-        const char *path = find_place(run->bench, at, &fd, &read, &error);
-        if (!path)
-            break;
-        struct sx_read_request request = {
-            .fd = fd, .table_bytes = run->bench->files_bytes, .reads = &read, .n_reads = 1};
-        if (sx_reader_read(run->raw, &request, &error) != SX_OK)
-            sx_error_prefix(&error, "%s", path);
-        sx_buffer_release(read.buffer);
-        sx_file_close(fd);
-        if (error.status != SX_OK)
-            break;
-    }
-    if (error.status != SX_OK)
-        note_error(run, &error);
 }
 
 /* ---- scans ---- */
@@ -193,8 +143,10 @@ static enum sx_status reread_footer(const char *path, struct sx_error *error) {
     return status;
 }
 
-static void take_groups(struct run *run) {
+static void take_groups(int member, void *context) {
+    struct run *run = context;
     struct sx_error error = {0};
+    (void)member;
     struct sx_row_group *group = NULL;
     while (sx_scan_next(run->scan, &group, &error) == SX_OK && group) {
         enum sx_status status = run->variant->rereads_footers ? reread_footer(group->path, &error) : SX_OK;
@@ -206,21 +158,12 @@ static void take_groups(struct run *run) {
         note_error(run, &error);
 }
 
-static void work(int member, void *context) {
-    struct run *run = context;
-    (void)member;
-    if (run->raw)
-        read_raw(run);
-    else
-        take_groups(run);
-}
-
 static enum sx_status run_all(struct run *run, int n_threads, double *out_seconds, struct sx_error *error) {
     struct sx_team *team;
     *out_seconds = 0;
     SX_TRY(sx_team_create(n_threads, &team, error));
     const double began = sx_system_seconds();
-    sx_team_run(team, work, run);
+    sx_team_run(team, take_groups, run);
     *out_seconds = sx_system_seconds() - began;
     sx_team_destroy(team);
     if (run->error.status != SX_OK)
@@ -240,7 +183,7 @@ static enum sx_status scan_once(const struct bench_scan *bench, struct sx_storag
         .n_columns = bench->n_columns,
         .queue_bytes = (size_t)256 << 20,
     };
-    struct run run = {.bench = bench, .variant = variant, .lock = PTHREAD_MUTEX_INITIALIZER};
+    struct run run = {.variant = variant, .lock = PTHREAD_MUTEX_INITIALIZER};
     struct sx_scan_progress progress;
     const double began = sx_system_seconds();
     SX_TRY(sx_scan_open(storage, &request, NULL, &run.scan, error));
@@ -258,10 +201,16 @@ static enum sx_status scan_once(const struct bench_scan *bench, struct sx_storag
 
 static enum sx_status raw_once(const struct bench_scan *bench, bool is_warm, int n_threads,
                                double *out_seconds, struct sx_error *error) {
-    struct run run = {.bench = bench, .lock = PTHREAD_MUTEX_INITIALIZER};
-    SX_TRY(sx_reader_create(bench->db->pool, is_warm ? SX_IO_BUFFERED : SX_IO_AUTO, 1, &run.raw, error));
-    enum sx_status status = run_all(&run, n_threads, out_seconds, error);
-    sx_reader_destroy(run.raw);
+    struct sx_raw_read raw = {.paths = bench->files.paths, .n_paths = bench->files.n_paths, .n_in_flight = 1};
+    struct sx_team *team;
+    int64_t bytes;
+    SX_TRY(sx_team_create(n_threads, &team, error));
+    enum sx_status status =
+        sx_reader_create(bench->db->pool, is_warm ? SX_IO_BUFFERED : SX_IO_AUTO, 1, &raw.reader, error);
+    if (status == SX_OK)
+        status = sx_raw_read(team, &raw, &bytes, out_seconds, error);
+    sx_reader_destroy(raw.reader);
+    sx_team_destroy(team);
     return status;
 }
 

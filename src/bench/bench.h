@@ -31,4 +31,11 @@ struct sx_bench_options {
 SX_MUST_CHECK enum sx_status sx_bench_primitives(const struct sx_bench_options *options, int n_workers,
                                                  struct sx_error *error);
 
+/* ---- memory_rate.c ---- */
+
+/* Bytes per second that the team reads from memory: the better of two passes over about `size_bytes` (far
+ * more than the caches; fewer where the system takes long to give them), which are no pool's. */
+SX_MUST_CHECK enum sx_status sx_bench_memory_rate(struct sx_team *team, size_t size_bytes,
+                                                  double *out_bytes_per_second, struct sx_error *error);
+
 #endif

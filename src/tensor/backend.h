@@ -308,6 +308,10 @@ struct sx_backend {
      * Destroyed with sx_pool_destroy before the backend is closed. NULL: any host memory will do. */
     SX_MUST_CHECK enum sx_status (*io_pool_create)(const struct sx_backend *backend, struct sx_pool *budget,
                                                    struct sx_pool **out_pool, struct sx_error *error);
+    /* Copies some of `io_pool`'s memory to the device, for some milliseconds, and tells bytes per second.
+     * NULL: tensors are in host memory. */
+    SX_MUST_CHECK enum sx_status (*link_measure)(const struct sx_backend *backend, struct sx_pool *io_pool,
+                                                 double *out_bytes_per_second, struct sx_error *error);
 };
 
 /* SX_INTERNAL naming the slot when a slot is empty. */

@@ -129,6 +129,12 @@ void cuda_allocator_close(struct cuda_allocator *allocator);
 enum sx_status sx_cuda_io_pool_create(const struct sx_backend *backend, struct sx_pool *budget,
                                       struct sx_pool **out_pool, struct sx_error *error);
 
+/* ---- link.c ---- */
+
+/* See struct sx_backend. */
+enum sx_status sx_cuda_link_measure(const struct sx_backend *backend, struct sx_pool *io_pool,
+                                    double *out_bytes_per_second, struct sx_error *error);
+
 /* ---- the primitives: see struct sx_backend_ops ---- */
 
 enum sx_status sx_cuda_stream_create(const struct sx_backend *backend, struct sx_pool *pool,

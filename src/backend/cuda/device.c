@@ -109,7 +109,8 @@ enum sx_status sx_cuda_open(size_t limit_bytes, const struct sx_backend **out_ba
         (struct sx_backend){"cuda",
                             {.chunk_rows = chunk_rows(device->limit_bytes), .joins_groups = true},
                             operations,
-                            sx_cuda_io_pool_create};
+                            sx_cuda_io_pool_create,
+                            sx_cuda_link_measure};
     *out_backend = &device->backend;
     *out_name = device->name;
     return SX_OK;
