@@ -35,8 +35,10 @@ static void take_result(void *context, const struct stachio_bench_scan_result *r
                 "%s\n{\"state\":\"%s\",\"threads\":%d,\"way\":", bench->report.n_results ? "," : "", state,
                 result->threads);
     bench_report_quote(&bench->report.json.text, result->name);
-    text_format(&bench->report.json.text, ",\"bytes\":%lld,\"seconds\":%.9g,\"raw_bytes_per_second\":%.6g}",
-                (long long)result->bytes, result->seconds, result->bound_bytes_per_second);
+    text_format(&bench->report.json.text,
+                ",\"bytes\":%lld,\"seconds\":%.9g,\"raw_bytes_per_second\":%.6g,\"t_min_seconds\":%.6g}",
+                (long long)result->bytes, result->seconds, result->bound_bytes_per_second,
+                (double)result->bytes / result->bound_bytes_per_second);
     bench_report_added(&bench->report);
 }
 

@@ -15,6 +15,26 @@ static void add_scans(struct text *out, const struct stachio_report *report) {
                 size_text((double)progress->read_bytes / seconds, rate));
 }
 
+static const char *way_text(const char *bound) {
+    return !strcmp(bound, "link")   ? "over the link to the device"
+           : !strcmp(bound, "disk") ? "from the disk"
+                                    : "from memory";
+}
+
+/* What limits: whatever T_min counts, where that takes half of the time or more. */
+static void add_floor(struct text *out, const struct stachio_report *report,
+                      const struct stachio_floor *floor) {
+    char bytes[SIZE_TEXT_BYTES], rate[SIZE_TEXT_BYTES];
+    const double seconds = report->plan_seconds + report->execute_seconds;
+    if (floor->seconds <= 0)
+        return;
+    const double ratio = seconds / floor->seconds;
+    text_format(out, "T_min          %.4g s: %s %s at %s/s; the time is %.1f x\n", floor->seconds,
+                size_text((double)floor->bytes, bytes), way_text(floor->bound),
+                size_text(floor->bytes_per_second, rate), ratio);
+    text_format(out, "Bound          %s\n", ratio < 2 ? floor->bound : "compute");
+}
+
 static int name_width(const struct stachio_report *report) {
     int64_t width = (int64_t)strlen("operator");
     for (int i = 0; i < report->n_operators; i++) {
@@ -48,7 +68,7 @@ static void add_operators(struct text *out, const struct stachio_report *report)
         add_operator(out, &report->operators[i], width, total);
 }
 
-void print_report(struct text *out, const struct stachio_report *report) {
+void print_report(struct text *out, const struct stachio_report *report, const struct stachio_floor *floor) {
     bool is_ours = report->engine == STACHIO_ENGINE_STACHIO;
     char peak[SIZE_TEXT_BYTES];
     text_format(out, "Answered by    %s on %s, threads: %d\n", is_ours ? "stachio" : "duckdb", report->device,
@@ -63,5 +83,6 @@ void print_report(struct text *out, const struct stachio_report *report) {
     if (is_ours)
         text_format(out, "Peak memory    %s\n", size_text((double)report->peak_memory_bytes, peak));
     add_scans(out, report);
+    add_floor(out, report, floor);
     add_operators(out, report);
 }

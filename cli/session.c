@@ -94,9 +94,12 @@ static enum stachio_status act(struct session *session, enum action action, cons
     if (action == ACTION_ANSWER)
         return print_answer(session, sql, query, error);
     struct stachio_report report;
+    struct stachio_floor floor;
     stachio_query_report(query, &report);
-    print_report(&session->output.text, &report);
-    return STACHIO_OK;
+    status = stachio_query_floor(query, &floor, error);
+    if (!status)
+        print_report(&session->output.text, &report, &floor);
+    return status;
 }
 
 /* Past the text from `at` to `end`. */

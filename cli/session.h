@@ -31,6 +31,6 @@ enum stachio_status session_run_script(struct session *session, const char *scri
                                        struct stachio_error *error);
 
 /* The profile of an executed query as text. */
-void print_report(struct text *out, const struct stachio_report *report);
+void print_report(struct text *out, const struct stachio_report *report, const struct stachio_floor *floor);
 
 #endif

@@ -14,6 +14,8 @@ struct measured {
     int64_t rows;
     double *seconds[N_ENGINES]; /* one a repeat */
     double median[N_ENGINES];
+    double *floors; /* T_min of each repeat; 0: not known */
+    double floor;   /* their median */
     struct tpch_answer answers[N_ENGINES];
     bool equal;
 };
@@ -22,8 +24,10 @@ struct bench {
     const struct options *options;
     struct stachio_db *db;
     struct output output;
-    double sum_of_logs;
+    double sum_of_logs; /* of the ratios to DuckDB's times */
     int n_ratios;
+    double sum_of_floor_logs; /* of the ratios to T_min */
+    int n_floors;
     bool all_equal;
 };
 
@@ -81,6 +85,11 @@ static enum stachio_status run_once(struct bench *bench, struct measured *measur
     stachio_query_report(query, &report);
     if (!status && repeat == 0 && report.fallback_reason)
         report_note("query %d: DuckDB answers: %s", measured->number, report.fallback_reason);
+    struct stachio_floor floor = {0};
+    if (!status && engine == OURS)
+        status = stachio_query_floor(query, &floor, error);
+    if (!status && engine == OURS)
+        measured->floors[repeat] = floor.seconds;
     stachio_query_destroy(query);
     return status;
 }
@@ -99,6 +108,9 @@ static double median(double *values, int n) {
 static enum stachio_status measure(struct bench *bench, struct measured *measured,
                                    struct stachio_error *error) {
     int repeats = bench->options->repeat, engines = bench->options->compare ? N_ENGINES : 1;
+    measured->floors = calloc((size_t)repeats, sizeof *measured->floors);
+    if (!measured->floors)
+        return set_error(error, STACHIO_OUT_OF_MEMORY, "no memory for the times");
     for (int e = 0; e < engines; e++) {
         measured->seconds[e] = calloc((size_t)repeats, sizeof *measured->seconds[e]);
         if (!measured->seconds[e])
@@ -112,6 +124,7 @@ static enum stachio_status measure(struct bench *bench, struct measured *measure
     }
     for (int e = 0; e < engines; e++)
         measured->median[e] = median(measured->seconds[e], repeats);
+    measured->floor = median(measured->floors, repeats);
     measured->rows = measured->answers[OURS].rows;
     measured->equal = engines == 1 || tpch_answers_equal(measured->number, &measured->answers[OURS],
                                                          &measured->answers[DUCKDB]);
@@ -119,6 +132,7 @@ static enum stachio_status measure(struct bench *bench, struct measured *measure
 }
 
 static void measured_release(struct measured *measured) {
+    free(measured->floors);
     for (int e = 0; e < N_ENGINES; e++) {
         free(measured->seconds[e]);
         tpch_answer_release(&measured->answers[e]);
@@ -131,9 +145,22 @@ static bool is_csv(const struct bench *bench) {
 
 static void add_header(struct bench *bench) {
     if (is_csv(bench))
-        text_add(&bench->output.text, "query,rows,stachio_s,duckdb_s,ratio,equal\n");
+        text_add(&bench->output.text, "query,rows,stachio_s,duckdb_s,ratio,equal,t_min_s,of_t_min\n");
     else
-        text_add(&bench->output.text, "query      rows  stachio_s  duckdb_s  ratio  equal\n");
+        text_add(&bench->output.text,
+                 "query      rows  stachio_s  duckdb_s  ratio  equal    t_min_s  of_t_min\n");
+}
+
+static void add_floor(struct bench *bench, const struct measured *measured) {
+    struct text *out = &bench->output.text;
+    if (measured->floor <= 0) {
+        text_add(out, is_csv(bench) ? ",,\n" : "          -         -\n");
+        return;
+    }
+    const double ratio = measured->median[OURS] / measured->floor;
+    bench->sum_of_floor_logs += log(ratio);
+    bench->n_floors++;
+    text_format(out, is_csv(bench) ? ",%.6f,%.2f\n" : "  %9.6f  %8.1f\n", measured->floor, ratio);
 }
 
 static void add_row(struct bench *bench, const struct measured *measured) {
@@ -147,27 +174,39 @@ static void add_row(struct bench *bench, const struct measured *measured) {
     text_format(out, is_csv(bench) ? "%d,%lld,%.4f," : "%5d  %8lld  %9.4f  ", measured->number,
                 (long long)measured->rows, measured->median[OURS]);
     if (bench->options->compare)
-        text_format(out, is_csv(bench) ? "%.4f,%.3f,%s\n" : "%8.4f  %5.2f  %5s\n", measured->median[DUCKDB],
+        text_format(out, is_csv(bench) ? "%.4f,%.3f,%s" : "%8.4f  %5.2f  %5s", measured->median[DUCKDB],
                     ratio, measured->equal ? "yes" : "no");
     else
-        text_add(out, is_csv(bench) ? ",,\n" : "       -      -      -\n");
+        text_add(out, is_csv(bench) ? ",," : "       -      -      -");
+    add_floor(bench, measured);
 }
 
 static void add_failed(struct bench *bench, const struct measured *measured) {
     if (is_csv(bench))
-        text_format(&bench->output.text, "%d,,,,,failed\n", measured->number);
+        text_format(&bench->output.text, "%d,,,,,failed,,\n", measured->number);
     else
-        text_format(&bench->output.text, "%5d         -          -         -      -  failed\n",
+        text_format(&bench->output.text,
+                    "%5d         -          -         -      -  failed          -         -\n",
                     measured->number);
 }
 
 static void add_mean(struct bench *bench) {
-    if (!bench->n_ratios)
+    struct text *out = &bench->output.text;
+    const double of_duckdb = bench->n_ratios ? exp(bench->sum_of_logs / bench->n_ratios) : 0;
+    const double of_floor = bench->n_floors ? exp(bench->sum_of_floor_logs / bench->n_floors) : 0;
+    if (is_csv(bench)) {
+        text_add(out, "geometric mean,,,,");
+        if (bench->n_ratios)
+            text_format(out, "%.3f,%s,", of_duckdb, bench->all_equal ? "yes" : "no");
+        else
+            text_add(out, ",,");
+        text_format(out, bench->n_floors ? ",%.2f\n" : ",\n", of_floor);
         return;
-    double mean = exp(bench->sum_of_logs / bench->n_ratios);
-    text_format(&bench->output.text,
-                is_csv(bench) ? "geometric mean,,,,%.3f,%s\n" : "geometric mean of the ratios: %.3f%s\n",
-                mean, is_csv(bench) ? (bench->all_equal ? "yes" : "no") : "");
+    }
+    if (bench->n_floors)
+        text_format(out, "geometric mean of the times in T_min: %.1f\n", of_floor);
+    if (bench->n_ratios)
+        text_format(out, "geometric mean of the ratios: %.3f\n", of_duckdb);
 }
 
 /* One query with its row; the first failure's exit status is kept. */

@@ -267,6 +267,22 @@ struct stachio_report {
 /* After execute. What *out_report points to belongs to the query. */
 void stachio_query_report(struct stachio_query *query, struct stachio_report *out_report);
 
+/* The least time in which the query's data could have come: T_min of PystachIO (section 6.1), on one machine.
+ * Stored bytes of column chunks and pages that the scans needed, each once, over what brings them: the disk,
+ * for those that were not in memory, and the link to the device, or on a CPU the memory, for all. What the
+ * device keeps from earlier queries counts as if it had come over the link. */
+struct stachio_floor {
+    double seconds;    /* T_min; 0: nothing was read, or DuckDB answered */
+    const char *bound; /* what needs that time: "disk", "link" or "memory" */
+    int64_t bytes;     /* that it has to bring */
+    double bytes_per_second;
+};
+/* After execute. What is asked for the first time is measured, in 0.3 s at most: the disk by direct reads of
+ * a file of the query (where the file system takes none, no time is counted for it), the link by copies from
+ * page-locked memory, the memory by all threads' reading of up to 512 MiB. STACHIO_USAGE: not executed. */
+enum stachio_status stachio_query_floor(struct stachio_query *query, struct stachio_floor *out_floor,
+                                        struct stachio_error *error);
+
 /* ---- traces ---- */
 
 /* What threads do, and when, while queries run that have the trace: pipelines, operators, primitives, reads,

@@ -25,6 +25,6 @@ for sf in $scale_factors; do
     rm -rf "$data"
 done
 for log in "$out"/sf*-threads*.txt; do
-    echo "== $(basename "$log" .txt): $(tail -1 "$log"); unequal or failed: $(awk '$1 ~ /^[0-9]+$/ && $NF != "yes"' "$log" | wc -l)"
-    awk 'NF == 6 && $1 ~ /^[0-9]+$/ { s += $3; d += $4 } END { printf "   sum %.2f s, DuckDB %.2f s\n", s, d }' "$log"
+    echo "== $(basename "$log" .txt): $(tail -1 "$log"); unequal or failed: $(awk '$1 ~ /^[0-9]+$/ && $6 != "yes"' "$log" | wc -l)"
+    awk 'NF == 8 && $1 ~ /^[0-9]+$/ { s += $3; d += $4 } END { printf "   sum %.2f s, DuckDB %.2f s\n", s, d }' "$log"
 done

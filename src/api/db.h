@@ -11,6 +11,13 @@
 #include "exec/execute.h"
 #include "plan/frontend.h"
 
+/* Bytes per second; 0: not measured yet. See floor.c. */
+struct sx_rates {
+    double disk;
+    double link;
+    double memory;
+};
+
 /* Counted: queries, streams and exported arrays keep it. */
 struct stachio_db {
     atomic_int references;
@@ -26,6 +33,7 @@ struct stachio_db {
     struct sx_pool *io_pool;    /* the backend's memory for reading; NULL: `pool` serves */
     struct sx_storage *storage; /* these three start with the first query that stachio runs */
     struct sx_team *team;
+    struct sx_rates rates;
     struct sx_arena describe_arena;
     struct sx_arena split_arena;
     struct sx_arena inspect_arena;

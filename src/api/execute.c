@@ -64,6 +64,8 @@ static enum sx_status plan_run(struct stachio_query *query, struct sx_error *err
     SX_TRY(sx_query_cancelled(query, status, error));
     query->has_plan = true;
     SX_TRY(sx_db_start(db, error));
+    if (!query->footprint)
+        SX_TRY(sx_footprint_create(&query->footprint, error));
     const struct sx_exec_options options = {
         .backend = db->backend,
         .pool = db->pool,
@@ -72,6 +74,7 @@ static enum sx_status plan_run(struct stachio_query *query, struct sx_error *err
         .cancel = &query->cancel,
         .queue_bytes = queue_bytes(db),
         .trace = query->trace,
+        .footprint = query->footprint,
         .write = query->write,
     };
     struct sx_run *run;

@@ -15,6 +15,7 @@ void sx_query_release(struct stachio_query *query) {
         return;
     if (query->run)
         sx_run_destroy(query->run);
+    sx_footprint_destroy(query->footprint);
     if (query->has_plan)
         sx_query_plan_release(&query->plan);
     sx_duckdb_answer_release(&query->duckdb);

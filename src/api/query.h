@@ -5,6 +5,7 @@
 #include <semaphore.h>
 
 #include "api/db.h"
+#include "storage/footprint.h"
 
 /* An answer of DuckDB's, fetched to its end. */
 struct sx_duckdb_answer {
@@ -32,7 +33,8 @@ struct stachio_query {
     const struct sx_exec_write *write; /* during stachio_query_write */
     struct sx_query_plan plan;
     struct sx_run *run;
-    struct sx_trace *trace; /* NULL: none */
+    struct sx_trace *trace;         /* NULL: none */
+    struct sx_footprint *footprint; /* of `run` */
     struct sx_duckdb_answer duckdb;
     struct sx_arena arena; /* texts for the caller */
     char *reason;          /* why not stachio; in the arena */

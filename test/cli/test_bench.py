@@ -77,6 +77,7 @@ def measure_scan(scratch, table, *options):
     require(len(run.out.decode().splitlines()) == len(report["results"]) + 2, run.out.decode())
     for result in report["results"]:
         require(result["seconds"] > 0 and result["raw_bytes_per_second"] > 0, str(result))
+        require(abs(result["t_min_seconds"] * result["raw_bytes_per_second"] / result["bytes"] - 1) < 0.001, str(result))
     return report
 
 

@@ -14,7 +14,7 @@ import duckdb
 from check import Checks, require, scratch_directory
 from oracle import run_stachio
 
-COLUMNS = ["query", "rows", "stachio_s", "duckdb_s", "ratio", "equal"]
+COLUMNS = ["query", "rows", "stachio_s", "duckdb_s", "ratio", "equal", "t_min_s", "of_t_min"]
 TABLES = ["customer", "lineitem", "nation", "orders", "part", "partsupp", "region", "supplier"]
 
 
@@ -49,6 +49,10 @@ def check_run(data):
         ours, theirs, ratio = (float(text) for text in line[2:5])
         require(ours > 0 and theirs > 0 and line[5] == "yes", str(line))
         require(abs(ratio - ours / theirs) <= 0.01 + 0.1 * ratio, f"ratio {line}")
+        floor, times = float(line[6]), float(line[7])
+        require(0 < floor < ours and abs(times - ours / floor) <= 0.1 * times, f"T_min {line}")
+    mean = lines[5]
+    require(float(mean[4]) > 0 and mean[5] == "yes" and float(mean[7]) > 1, f"means {mean}")
     require(lines[1][1] == "4", str(lines[1]))
 
 
@@ -56,9 +60,10 @@ def check_run_table(data):
     run = run_stachio(["tpch", "run", "-d", data, "--queries", "6", "--compare", "duckdb"]).succeeded()
     lines = run.out.decode().splitlines()
     require(lines[0].split() == COLUMNS and "geometric mean" in lines[-1], run.out.decode())
-    require(re.match(r" +6 +1 +[\d.]+ +[\d.]+ +[\d.]+ +yes$", lines[1]), lines[1])
+    require(re.match(r" +6 +1 +[\d.]+ +[\d.]+ +[\d.]+ +yes +[\d.]+ +[\d.]+$", lines[1]), lines[1])
     run = run_stachio(["tpch", "run", "-d", data, "--queries", "6"]).succeeded()
-    require(run.out.decode().splitlines()[1].split()[0] == "6", run.out.decode())
+    lines = run.out.decode().splitlines()
+    require(lines[1].split()[0] == "6" and "T_min" in lines[2] and len(lines) == 3, run.out.decode())
 
 
 def check_run_fails(data, scratch):

@@ -238,6 +238,28 @@ def check_version():
     require(b"--memory-limit" in run_stachio(["--help"]).succeeded().out, "--help")
 
 
+def floor_bytes(tables, sql, *options):
+    """The bytes that T_min counts."""
+    out = query_stachio(tables, sql, "--analyze", *options).succeeded().out.decode()
+    found = re.search(r"^T_min +([\d.e-]+) s: ([\d.]+) (k?)B (from memory|from the disk|over the link to the device) at "
+                      r"[\d.]+ [kMGT]?B/s; the time is [\d.]+ x\nBound +(\w+)$", out, re.M)
+    require(found and float(found[1]) > 0, f"no T_min in\n{out}")
+    return float(found[2]) * (1000 if found[3] else 1)
+
+
+def check_floor(tables):
+    """Each byte counts once, whoever asks for it and where it comes from."""
+    once = floor_bytes(tables, "SELECT sum(id) FROM t")
+    require(once > 500, f"T_min of {once} bytes")
+    both = "SELECT (SELECT sum(id) FROM t WHERE id > 2) + (SELECT count(id) FROM t WHERE id < 100)"
+    for sql in (both, f"{both}; {both}"):
+        require(floor_bytes(tables, sql, "--cache", "host") == once, f"{sql}: not as one scan")
+    run = query_stachio(tables, "SELECT sum(id) FROM t", "--analyze", "--io", "direct", "--device", "cpu")
+    require(" from the disk at " in run.out.decode() if run.status == 0 else "direct I/O" in run.error, str(run))
+    out = query_stachio(tables, "SELECT 1 + 1", "--analyze").succeeded().out.decode()
+    require("T_min" not in out, f"nothing is read in\n{out}")
+
+
 def check_plans(tables):
     sql = "SELECT id, count(*) FROM t WHERE id > 3 GROUP BY id"
     out = query_stachio(tables, sql, "--explain").succeeded().out.decode()
@@ -246,6 +268,7 @@ def check_plans(tables):
     out = query_stachio(tables, sql, "--analyze").succeeded().out.decode()
     for wanted in ("Answered by +stachio", "Peak memory", "Read", "SCAN", "1,000|996", "seconds"):
         require(re.search(wanted, out), f"no {wanted} in\n{out}")
+    check_floor(tables)
     require("Answered by" in query_stachio(tables, "explain analyze " + sql).succeeded().out.decode(), "EXPLAIN ANALYZE")
     fallback = "SELECT list(id) FROM t"
     out = query_stachio(tables, fallback, "--explain").succeeded().out.decode()
