@@ -1,0 +1,106 @@
+/* Messages between the ranks of a run, and the few collective calls that a query needs. Who moves the bytes
+ * is a transport: "self" (one rank), "local" (ranks that are threads of one process: tests), "ucx"
+ * (processes; MPI launches them and tells who is there, UCX active messages carry the bytes).
+ *
+ * Everything here is thread-safe unless said otherwise, and nothing blocks unless said so. Faults end
+ * everything: once a rank is lost, or one has called sx_net_fail, every call of every rank that can fail
+ * gives that error. */
+#ifndef SX_NET_NET_H
+#define SX_NET_NET_H
+
+#include "base/arena.h"
+#include "tensor/tensor.h"
+
+struct sx_net;
+struct sx_channel;
+
+/* The net of a run of one rank. */
+SX_MUST_CHECK enum sx_status sx_net_self_create(struct sx_net **out_net, struct sx_error *error);
+
+int sx_net_rank(const struct sx_net *net);
+int sx_net_size(const struct sx_net *net);
+/* "self", "local", "ucx" and what it goes over; borrowed from the net. */
+const char *sx_net_transport(const struct sx_net *net);
+/* "rank 3 (host node7, pid 4242)"; borrowed from the net. */
+const char *sx_net_rank_name(const struct sx_net *net, int rank);
+
+/* SX_OK until something was lost. SX_RANK_LOST names the lost rank; else it is the error that a rank gave to
+ * sx_net_fail, with that rank's name in front of the text if there are several. Cheap: to be called often. */
+SX_MUST_CHECK enum sx_status sx_net_check(struct sx_net *net, struct sx_error *error);
+/* Tells all ranks that this one's query has failed with `error`. The first one counts. */
+void sx_net_fail(struct sx_net *net, const struct sx_error *error);
+
+/* ---- collective: every rank calls the same ones in the same order, one thread at a time; they block until
+ * all ranks have come, or the net has failed, or *cancel (may be NULL), which fails the net with SX_CANCELLED
+ * ---- */
+
+/* out[r * bytes_each ...] = what rank r gave. bytes_each is the same everywhere. */
+SX_MUST_CHECK enum sx_status sx_net_gather(struct sx_net *net, const void *data, size_t bytes_each, void *out,
+                                           const atomic_bool *cancel, struct sx_error *error);
+/* `root` gives *data (any length); the others get a copy in `arena` (the root its own pointer). Only the root
+ * does not wait for others. */
+SX_MUST_CHECK enum sx_status sx_net_broadcast(struct sx_net *net, int root, struct sx_arena *arena,
+                                              const void **data, size_t *bytes, const atomic_bool *cancel,
+                                              struct sx_error *error);
+/* Between queries: all ranks have come here, nothing is on its way any more, and what failed before is
+ * forgotten if no rank was lost (an error of a query must not end a shell). This rank's channels have been
+ * destroyed before. A barrier that was cancelled may be called again. */
+SX_MUST_CHECK enum sx_status sx_net_barrier(struct sx_net *net, const atomic_bool *cancel,
+                                            struct sx_error *error);
+
+/* ---- channels: streams of messages among all ranks; those of one rank to another may overtake each other
+ * ---- */
+
+/* A message's bytes, at the start of a buffer of host memory. A received one is of the channel's pool; of the
+ * sender's where that is this rank, and of the net's where it came before the channel was there. One without
+ * bytes may have no buffer. */
+struct sx_net_message {
+    int rank;                 /* whom it is for, or from */
+    struct sx_buffer *buffer; /* one reference, which goes with the message */
+    size_t bytes;
+};
+
+struct sx_channel_options {
+    struct sx_pool *pool; /* of received messages; like the pools of those sent it is in use until the next
+                           * barrier, or the net's end */
+    size_t window_bytes; /* of messages that a rank may have on the way to another (or to itself) that has not
+                          * taken them yet (received, not given out by sx_channel_receive): flow control by
+                          * credits, so that a slow rank slows its senders and nobody's memory fills. The same
+                          * on all ranks. At least one message may always go, however large. */
+    /* May be NULL: called when a message has come, when bytes have gone, when the channel has ended or the
+     * net has failed. By any thread, also by one that is in a call of this interface: it must not block, and
+     * who calls holds no lock that it takes. It may call what does not block, but not sx_channel_destroy. */
+    void (*wake)(void *context);
+    void *context;
+};
+
+/* Collective in order (all ranks create the same channels in the same order), but does not block: messages
+ * that come for a channel before it is created are kept within the window. */
+SX_MUST_CHECK enum sx_status sx_channel_create(struct sx_net *net, const struct sx_channel_options *options,
+                                               struct sx_channel **out_channel, struct sx_error *error);
+/* Ends it, if that was not done. What was sent still goes (unless the net has failed); messages not taken,
+ * and those that still come, are dropped. Waits until no wake is being called. NULL allowed. */
+void sx_channel_destroy(struct sx_channel *channel);
+/* Takes the message over in every case. To the own rank, too: that one goes by no transport. */
+SX_MUST_CHECK enum sx_status sx_channel_send(struct sx_channel *channel, const struct sx_net_message *message,
+                                             struct sx_error *error);
+/* Bytes given to send that have not left this rank: who makes messages waits while these are many. */
+size_t sx_channel_unsent_bytes(const struct sx_channel *channel);
+/* This rank sends no more. */
+SX_MUST_CHECK enum sx_status sx_channel_end(struct sx_channel *channel, struct sx_error *error);
+/* False: none is there now. */
+bool sx_channel_receive(struct sx_channel *channel, struct sx_net_message *out_message);
+/* All ranks have ended, and all that came has been taken. */
+bool sx_channel_ended(const struct sx_channel *channel);
+
+struct sx_channel_report {
+    int64_t sent_bytes, received_bytes; /* own rank left out */
+    int64_t sent_messages, received_messages;
+};
+struct sx_channel_report sx_channel_report(const struct sx_channel *channel);
+
+/* Waits until everything that was sent has gone and all ranks have left, or one was lost. Channels have been
+ * destroyed. A rank that leaves while others wait for it counts as lost. NULL allowed. */
+void sx_net_close(struct sx_net *net);
+
+#endif

@@ -1,0 +1,148 @@
+/* What happens with frames that come: the transport's events, called by its thread. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "net/state.h"
+
+/* The net fails by this rank's fault. */
+static void fail(struct sx_net *net, struct sx_error *error, const char *what) {
+    sx_error_prefix(error, "%s", what);
+    sx_net_fail(net, error);
+}
+
+static bool expect(void *context, int rank, const struct sx_frame *frame, size_t bytes,
+                   struct sx_buffer **out_buffer) {
+    struct sx_net *net = context;
+    struct sx_pool *pool = net->control_pool;
+    struct sx_channel *channel = NULL;
+    struct sx_error error = {0};
+    bool wanted = true;
+    *out_buffer = NULL;
+    pthread_mutex_lock(&net->lock);
+    if (frame->kind == SX_FRAME_MESSAGE && !sx_channel_is_early(net, frame)) {
+        channel = sx_channel_find(net, frame);
+        wanted = channel != NULL;
+        if (channel) {
+            channel->pins++;
+            pool = channel->options.pool;
+        } else
+            sx_channel_refuse(net, rank, frame, bytes);
+    }
+    sx_net_unlock(net);
+    if (wanted && bytes && sx_buffer_create(pool, bytes, out_buffer, &error) != SX_OK) {
+        fail(net, &error, "a message that came");
+        wanted = false;
+    }
+    if (channel) {
+        pthread_mutex_lock(&net->lock);
+        if (--channel->pins == 0)
+            pthread_cond_broadcast(&net->changed);
+        sx_net_unlock(net);
+    }
+    return wanted;
+}
+
+/* Of a channel. NULL: the frame has been taken over. */
+static struct sx_kept *take_channel(struct sx_net *net, struct sx_kept *kept) {
+    struct sx_channel *channel = sx_channel_find(net, &kept->frame);
+    if (channel)
+        sx_channel_take(channel, kept);
+    else if (sx_channel_is_early(net, &kept->frame))
+        sx_kept_append(&net->early, kept);
+    else {
+        if (kept->frame.kind == SX_FRAME_MESSAGE)
+            sx_channel_refuse(net, kept->message.rank, &kept->frame, kept->message.bytes);
+        return kept;
+    }
+    return NULL;
+}
+
+static void take_failure(struct sx_net *net, const struct sx_kept *kept) {
+    struct sx_error failure = {0};
+    const struct sx_net_message *message = &kept->message;
+    const enum sx_status status = (enum sx_status)kept->frame.value;
+    if (message->bytes)
+        (void)sx_error_set(&failure, status, "%.*s", (int)message->bytes,
+                           (const char *)message->buffer->data);
+    else
+        (void)sx_error_set(&failure, status, "%s: %s", net->transport->rank_names[message->rank],
+                           sx_status_phrase(status));
+    if (kept->frame.epoch == net->epoch)
+        sx_net_set_failure(net, &failure, false);
+    else if (kept->frame.epoch > net->epoch && net->next_failure.status == SX_OK)
+        net->next_failure = failure;
+}
+
+/* NULL: the frame has been taken over. */
+static struct sx_kept *take(struct sx_net *net, struct sx_kept *kept) {
+    switch ((enum sx_frame_kind)kept->frame.kind) {
+    case SX_FRAME_MESSAGE:
+    case SX_FRAME_CREDIT:
+    case SX_FRAME_END: return take_channel(net, kept);
+    case SX_FRAME_GATHER:
+    case SX_FRAME_BROADCAST:
+        if (kept->frame.epoch < net->epoch)
+            return kept;
+        sx_kept_append(&net->collectives, kept);
+        pthread_cond_broadcast(&net->changed);
+        return NULL;
+    case SX_FRAME_BARRIER:
+        net->barriers[kept->message.rank]++;
+        sx_net_pass_barrier(net);
+        break;
+    case SX_FRAME_FAIL: take_failure(net, kept); break;
+    case SX_FRAME_LEAVE: net->left[kept->message.rank] = true; break;
+    }
+    pthread_cond_broadcast(&net->changed);
+    return kept;
+}
+
+static void received(void *context, int rank, const struct sx_frame *frame, struct sx_buffer *buffer,
+                     size_t bytes) {
+    struct sx_net *net = context;
+    struct sx_kept *kept = malloc(sizeof *kept);
+    if (!kept) {
+        struct sx_error error = {0};
+        (void)sx_error_set(&error, SX_OUT_OF_MEMORY, "no memory for a message");
+        sx_buffer_release(buffer);
+        sx_net_fail(net, &error);
+        return;
+    }
+    *kept = (struct sx_kept){.frame = *frame, .message = {.rank = rank, .buffer = buffer, .bytes = bytes}};
+    pthread_mutex_lock(&net->lock);
+    kept = take(net, kept);
+    sx_net_unlock(net);
+    sx_kept_release(kept);
+}
+
+static void sent(void *context, int rank, const struct sx_frame *frame, size_t bytes) {
+    struct sx_net *net = context;
+    (void)rank;
+    pthread_mutex_lock(&net->lock);
+    if (--net->in_flight == 0)
+        pthread_cond_broadcast(&net->changed);
+    struct sx_channel *channel = frame->kind == SX_FRAME_MESSAGE ? sx_channel_find(net, frame) : NULL;
+    if (channel)
+        sx_channel_sent(channel, bytes);
+    sx_net_unlock(net);
+}
+
+static void lost(void *context, int rank) {
+    struct sx_net *net = context;
+    pthread_mutex_lock(&net->lock);
+    if (!net->left[rank])
+        sx_net_set_lost(net, rank, "was lost");
+    sx_net_unlock(net);
+}
+
+static void broken(void *context, const struct sx_error *error) {
+    struct sx_net *net = context;
+    struct sx_error own = *error;
+    sx_error_prefix(&own, "%s", net->transport->rank_names[net->rank]);
+    pthread_mutex_lock(&net->lock);
+    sx_net_set_failure(net, &own, true);
+    sx_net_unlock(net);
+}
+
+const struct sx_transport_events sx_net_events = {
+    .expect = expect, .received = received, .sent = sent, .lost = lost, .broken = broken};

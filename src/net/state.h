@@ -1,0 +1,127 @@
+/* Inside of src/net: a net's state, under one lock. */
+#ifndef SX_NET_STATE_H
+#define SX_NET_STATE_H
+
+#include <pthread.h>
+
+#include "net/transport.h"
+
+/* A frame that is kept: a channel's message to be sent or taken, a part of a collective call, or one that
+ * came early. */
+struct sx_kept {
+    struct sx_kept *next;
+    struct sx_frame frame;
+    struct sx_net_message message;
+};
+
+struct sx_kept_list {
+    struct sx_kept *first, *last;
+};
+
+/* A channel's traffic with one rank, the own one included. */
+struct sx_flow {
+    struct sx_kept_list waiting;               /* for credit */
+    size_t outstanding_bytes;                  /* sent, no credit has come back */
+    size_t held_bytes;                         /* received, not taken */
+    size_t taken_bytes;                        /* no credit was given back */
+    uint64_t sent_messages, received_messages; /* handed to the transport; come */
+    uint64_t end_messages;                     /* that the rank sent in all, once it has ended */
+    bool end_sent, end_received;
+};
+
+struct sx_channel {
+    struct sx_net *net;
+    struct sx_channel *next;
+    uint32_t epoch, number;
+    struct sx_channel_options options;
+    struct sx_flow *flows; /* one a rank */
+    struct sx_kept_list received;
+    atomic_size_t unsent_bytes;
+    bool is_ended;     /* by this rank */
+    bool is_destroyed; /* stays until all that was sent has gone */
+    bool wake_due;
+    int pins; /* by threads that use it without the lock */
+    struct sx_channel_report report;
+};
+
+struct sx_net {
+    struct sx_transport *transport;
+    int rank, size;
+    struct sx_pool *control_pool; /* without limit: what collectives, failures and early messages carry */
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    atomic_int status;            /* of `failure` */
+    struct sx_error failure;      /* written once in an epoch */
+    bool is_lost;                 /* it is not forgotten at a barrier */
+    struct sx_error next_failure; /* of the epoch to come, by a rank that is there already */
+    uint32_t epoch;
+    uint32_t next_channel; /* number in this epoch */
+    uint64_t next_collective;
+    uint32_t *barriers; /* per rank: how many it has come to */
+    bool *left;         /* per rank */
+    size_t in_flight;   /* frames given to the transport */
+    struct sx_channel *channels;
+    int lingering;                   /* channels that have been destroyed and have not sent all */
+    struct sx_kept_list early;       /* of channels that are not there yet */
+    struct sx_kept_list collectives; /* parts that have come */
+    int wakes_due;
+};
+
+/* ---- lists ---- */
+
+void sx_kept_append(struct sx_kept_list *list, struct sx_kept *kept);
+struct sx_kept *sx_kept_pop(struct sx_kept_list *list);
+void sx_kept_release(struct sx_kept *kept); /* and its buffer */
+void sx_kept_clear(struct sx_kept_list *list);
+
+/* ---- net.c; with the lock held ---- */
+
+void sx_net_set_failure(struct sx_net *net, const struct sx_error *failure, bool is_lost);
+/* SX_RANK_LOST, as the failure of the net. */
+void sx_net_set_lost(struct sx_net *net, int rank, const char *what);
+/* Gives the failure to the caller. */
+enum sx_status sx_net_failure(const struct sx_net *net, struct sx_error *error);
+void sx_net_send(struct sx_net *net, int rank, const struct sx_frame *frame, struct sx_buffer *buffer,
+                 size_t bytes);
+void sx_net_send_all(struct sx_net *net, const struct sx_frame *frame, struct sx_buffer *buffer,
+                     size_t bytes);
+/* Unlocks, then calls the wakes that are due. */
+void sx_net_unlock(struct sx_net *net);
+/* A buffer of the control pool with the bytes. */
+SX_MUST_CHECK enum sx_status sx_net_copy(struct sx_net *net, const void *data, size_t bytes,
+                                         struct sx_buffer **out_buffer, struct sx_error *error);
+
+/* ---- collective.c; with the lock held ---- */
+
+/* All barriers of this epoch have come: it ends. */
+void sx_net_pass_barrier(struct sx_net *net);
+/* For sx_net_wait: something of this rank has not gone. */
+int sx_net_unsent(const struct sx_net *net, const void *context);
+/* Waits until missing(net, context) is -1, no rank. It returns a rank that is waited for. */
+SX_MUST_CHECK enum sx_status sx_net_wait(struct sx_net *net,
+                                         int (*missing)(const struct sx_net *net, const void *context),
+                                         const void *context, bool past_failure, const atomic_bool *cancel,
+                                         struct sx_error *error);
+
+/* ---- channel.c; with the lock held ---- */
+
+/* NULL: there is none, or it has been destroyed and takes only credit. */
+struct sx_channel *sx_channel_find(const struct sx_net *net, const struct sx_frame *frame);
+/* The frame is for a channel that this rank has not created yet. */
+bool sx_channel_is_early(const struct sx_net *net, const struct sx_frame *frame);
+/* A frame of a channel: message (taken over), credit or end. */
+void sx_channel_take(struct sx_channel *channel, struct sx_kept *kept);
+/* Gives back the credit of a message for a channel that has been destroyed. */
+void sx_channel_refuse(struct sx_net *net, int rank, const struct sx_frame *frame, size_t bytes);
+void sx_channel_sent(struct sx_channel *channel, size_t bytes);
+/* Drops what has not left. */
+void sx_channel_drop_waiting(struct sx_channel *channel);
+void sx_channel_wake(struct sx_channel *channel);
+/* Frees it if it has been destroyed and nothing is left to send. */
+void sx_channel_bury(struct sx_channel *channel);
+
+/* ---- receive.c ---- */
+
+extern const struct sx_transport_events sx_net_events;
+
+#endif

@@ -1,0 +1,78 @@
+/* What a transport does for a net: it moves frames between ranks, and tells of lost ranks. Channels, credits,
+ * collectives and failures are made of frames, above it, once for all transports. */
+#ifndef SX_NET_TRANSPORT_H
+#define SX_NET_TRANSPORT_H
+
+#include "net/net.h"
+
+enum sx_frame_kind {
+    SX_FRAME_MESSAGE,   /* of a channel; payload */
+    SX_FRAME_CREDIT,    /* of a channel; value: bytes that have been taken */
+    SX_FRAME_END,       /* of a channel; value: messages that were sent to this rank */
+    SX_FRAME_GATHER,    /* value: number of the collective call in its epoch; payload */
+    SX_FRAME_BROADCAST, /* the same */
+    SX_FRAME_BARRIER,   /* ends the epoch */
+    SX_FRAME_FAIL,      /* value: status; payload: text */
+    SX_FRAME_LEAVE
+};
+
+/* What goes in front of the payload, as it stands in memory: ranks are of one architecture. */
+struct sx_frame {
+    uint32_t kind;
+    uint32_t epoch;   /* barriers that the sender has left behind */
+    uint32_t channel; /* number in its epoch */
+    uint32_t unused;
+    uint64_t value;
+};
+
+struct sx_transport;
+
+/* What the net gives to its transport. All are called by one thread of the transport, which holds no lock of
+ * its own while it calls. */
+struct sx_transport_events {
+    /* Room for the payload of a frame that is on its way. False: the payload is not wanted, or there is no
+     * memory (then the net has failed); `received` is not called for it. *out_buffer: one reference; NULL for
+     * no bytes. */
+    bool (*expect)(void *context, int rank, const struct sx_frame *frame, size_t bytes,
+                   struct sx_buffer **out_buffer);
+    /* The frame has come; takes the buffer over. Frames without payload come in the order they were sent in,
+     * after those with payload whose sending has ended before. */
+    void (*received)(void *context, int rank, const struct sx_frame *frame, struct sx_buffer *buffer,
+                     size_t bytes);
+    /* The bytes of a frame given to `send` have gone, or never will; once for each. */
+    void (*sent)(void *context, int rank, const struct sx_frame *frame, size_t bytes);
+    /* A rank is gone without a word. */
+    void (*lost)(void *context, int rank);
+    /* The transport itself does not go on. */
+    void (*broken)(void *context, const struct sx_error *error);
+};
+
+struct sx_transport_ops {
+    /* Events may come from now on. */
+    SX_MUST_CHECK enum sx_status (*start)(struct sx_transport *transport,
+                                          const struct sx_transport_events *events, void *context,
+                                          struct sx_error *error);
+    /* Does not block and calls no event; may be called with locks held that events take. Takes the buffer
+     * over (NULL for no bytes) and releases it when its bytes have gone. Never to the own rank. */
+    void (*send)(struct sx_transport *transport, int rank, const struct sx_frame *frame,
+                 struct sx_buffer *buffer, size_t bytes);
+    /* No event comes after this. What has not gone is dropped: without a loss, nothing is there any more. */
+    void (*close)(struct sx_transport *transport);
+};
+
+/* A transport's struct begins with it. */
+struct sx_transport {
+    const struct sx_transport_ops *ops;
+    int rank, size;
+    const char *name;
+    char **rank_names; /* `size` texts, sx_rank_name */
+};
+
+/* The text of sx_net_rank_name, from malloc; NULL: no memory. */
+char *sx_rank_name(int rank, const char *host, long pid);
+
+/* Takes the transport over in every case, and starts it. */
+SX_MUST_CHECK enum sx_status sx_net_create(struct sx_transport *transport, struct sx_net **out_net,
+                                           struct sx_error *error);
+
+#endif

@@ -1,0 +1,105 @@
+/* Ranks that are threads, for tests of the network layer. */
+#ifndef TEST_NET_RANKS_H
+#define TEST_NET_RANKS_H
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "net/local.h"
+
+enum { MOST_RANKS = 4 };
+
+struct rank {
+    struct sx_net *net;
+    struct sx_pool *pool;
+    void (*work)(struct rank *rank);
+    pthread_mutex_t lock;
+    pthread_cond_t woken;
+    int wakes;
+};
+
+static void wake_rank(void *context) {
+    struct rank *rank = context;
+    pthread_mutex_lock(&rank->lock);
+    rank->wakes++;
+    pthread_cond_signal(&rank->woken);
+    pthread_mutex_unlock(&rank->lock);
+}
+
+static struct sx_channel *open_channel(struct rank *rank, size_t window_bytes) {
+    const struct sx_channel_options options = {
+        .pool = rank->pool, .window_bytes = window_bytes, .wake = wake_rank, .context = rank};
+    struct sx_channel *channel;
+    assert(sx_channel_create(rank->net, &options, &channel, NULL) == SX_OK);
+    return channel;
+}
+
+/* All ranks have come here; some may have gone on and failed already. */
+static void meet(struct rank *rank) {
+    const enum sx_status status = sx_net_gather(rank->net, NULL, 0, NULL, NULL, NULL);
+    assert(status == SX_OK || status == sx_net_check(rank->net, NULL));
+}
+
+/* Sends `bytes` times `fill`. */
+static void send_filled(struct rank *rank, struct sx_channel *channel, int to, size_t bytes,
+                        unsigned char fill) {
+    struct sx_net_message message = {.rank = to, .bytes = bytes};
+    if (bytes) {
+        assert(sx_buffer_create(rank->pool, bytes, &message.buffer, NULL) == SX_OK);
+        memset(message.buffer->data, fill, bytes);
+    }
+    struct sx_error error = {0};
+    const enum sx_status status = sx_channel_send(channel, &message, &error);
+    assert(status == SX_OK || status == sx_net_check(rank->net, NULL));
+}
+
+/* False: there was nothing, and a wake has come since the last look, or the channel has ended. */
+static bool receive_or_wait(struct rank *rank, struct sx_channel *channel,
+                            struct sx_net_message *out_message) {
+    pthread_mutex_lock(&rank->lock);
+    const int seen = rank->wakes;
+    pthread_mutex_unlock(&rank->lock);
+    if (sx_channel_receive(channel, out_message))
+        return true;
+    if (sx_channel_ended(channel) || sx_net_check(rank->net, NULL) != SX_OK)
+        return false;
+    pthread_mutex_lock(&rank->lock);
+    while (rank->wakes == seen)
+        pthread_cond_wait(&rank->woken, &rank->lock);
+    pthread_mutex_unlock(&rank->lock);
+    return false;
+}
+
+static void *rank_main(void *argument) {
+    struct rank *rank = argument;
+    rank->work(rank);
+    sx_net_close(rank->net);
+    return NULL;
+}
+
+/* Runs work on `size` ranks, and looks that no memory is left. */
+static void run_ranks(int size, void (*work)(struct rank *rank)) {
+    struct sx_net *nets[MOST_RANKS];
+    struct rank ranks[MOST_RANKS];
+    pthread_t threads[MOST_RANKS];
+    assert(size <= MOST_RANKS && sx_net_local_create(size, nets, NULL) == SX_OK);
+    for (int r = 0; r < size; r++) {
+        ranks[r] = (struct rank){.net = nets[r],
+                                 .work = work,
+                                 .lock = PTHREAD_MUTEX_INITIALIZER,
+                                 .woken = PTHREAD_COND_INITIALIZER};
+        assert(sx_pool_create(0, &ranks[r].pool, NULL) == SX_OK);
+    }
+    for (int r = 0; r < size; r++)
+        assert(pthread_create(&threads[r], NULL, rank_main, &ranks[r]) == 0);
+    for (int r = 0; r < size; r++)
+        pthread_join(threads[r], NULL);
+    for (int r = 0; r < size; r++) {
+        assert(sx_pool_usage(ranks[r].pool).used_bytes == 0);
+        sx_pool_destroy(ranks[r].pool);
+    }
+}
+
+#endif
