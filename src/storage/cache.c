@@ -2,28 +2,28 @@
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 
-enum { FIRST_BUCKETS = 1024 };
+#include "base/hash_table.h"
+#include "base/lru.h"
 
 struct block;
 
 struct entry {
-    struct entry *next; /* of the bucket */
+    struct sx_hash_link link; /* first */
     struct entry *sibling;
     struct block *block;
     struct sx_chunk_place place;
     const uint8_t *bytes;
-    uint64_t hash;
     uint64_t id;
 };
 
-/* A buffer, and the list of blocks from the most to the least recently used. */
+/* A buffer with the entries that are in it. */
 struct block {
-    struct block *newer, *older;
+    struct sx_lru_link use; /* first */
     struct sx_buffer *buffer;
     struct entry *entries;
     size_t bytes;
+    struct block *next_evicted;
 };
 
 struct sx_chunk_cache {
@@ -31,28 +31,25 @@ struct sx_chunk_cache {
     struct sx_reclaimer reclaimer;
     size_t limit_bytes;
     pthread_mutex_t lock; /* no buffer is released while it is held */
-    struct entry **buckets;
-    size_t n_buckets; /* a power of two */
-    size_t n_entries;
-    struct block *newest, *oldest;
+    struct sx_hash_table entries;
+    struct sx_lru blocks;
     size_t held_bytes;
-    uint64_t last_id;
     int64_t n_hits, n_misses, hit_bytes;
 };
 
 /* ---- entries ---- */
 
-static uint64_t mix(uint64_t hash, uint64_t value) {
-    hash = (hash ^ value) * UINT64_C(0x9e3779b97f4a7c15);
-    return hash ^ hash >> 32;
+static uint64_t new_id(void) {
+    static atomic_uint_fast64_t last_id;
+    return atomic_fetch_add(&last_id, 1) + 1;
 }
 
 static uint64_t hash_place(const struct sx_chunk_place *place) {
-    uint64_t hash = mix(place->file.device, place->file.inode);
-    hash = mix(hash, (uint64_t)place->file.modified_ns);
-    hash = mix(hash, (uint64_t)place->file.size_bytes);
-    hash = mix(hash, (uint64_t)place->offset);
-    return mix(hash, (uint64_t)place->length_bytes);
+    uint64_t hash = sx_hash_mix(place->file.device, place->file.inode);
+    hash = sx_hash_mix(hash, (uint64_t)place->file.modified_ns);
+    hash = sx_hash_mix(hash, (uint64_t)place->file.size_bytes);
+    hash = sx_hash_mix(hash, (uint64_t)place->offset);
+    return sx_hash_mix(hash, (uint64_t)place->length_bytes);
 }
 
 static bool same_place(const struct sx_chunk_place *a, const struct sx_chunk_place *b) {
@@ -61,82 +58,28 @@ static bool same_place(const struct sx_chunk_place *a, const struct sx_chunk_pla
 }
 
 static struct entry *find_entry(const struct sx_chunk_cache *cache, const struct sx_chunk_place *place) {
-    const uint64_t hash = hash_place(place);
-    struct entry *entry = cache->buckets[hash & (cache->n_buckets - 1)];
-    while (entry && (entry->hash != hash || !same_place(&entry->place, place)))
-        entry = entry->next;
-    return entry;
-}
-
-static void link_entry(struct sx_chunk_cache *cache, struct entry *entry) {
-    struct entry **bucket = &cache->buckets[entry->hash & (cache->n_buckets - 1)];
-    entry->next = *bucket;
-    *bucket = entry;
-}
-
-static void unlink_entry(struct sx_chunk_cache *cache, const struct entry *entry) {
-    struct entry **at = &cache->buckets[entry->hash & (cache->n_buckets - 1)];
-    while (*at != entry)
-        at = &(*at)->next;
-    *at = entry->next;
-}
-
-/* Longer chains do no harm where there is no memory for more buckets. */
-static void grow_buckets(struct sx_chunk_cache *cache) {
-    const size_t n_old = cache->n_buckets;
-    struct entry **old = cache->buckets;
-    struct entry **grown = calloc(2 * n_old, sizeof *grown);
-    if (!grown)
-        return;
-    cache->buckets = grown;
-    cache->n_buckets = 2 * n_old;
-    for (size_t b = 0; b < n_old; b++)
-        for (struct entry *entry = old[b], *next; entry; entry = next) {
-            next = entry->next;
-            link_entry(cache, entry);
-        }
-    free(old);
+    struct sx_hash_link *link = sx_hash_table_find(&cache->entries, hash_place(place));
+    while (link && !same_place(&((struct entry *)link)->place, place))
+        link = sx_hash_table_next(link);
+    return (struct entry *)link;
 }
 
 /* ---- blocks: under the lock ---- */
 
-static void link_newest(struct sx_chunk_cache *cache, struct block *block) {
-    block->newer = NULL;
-    block->older = cache->newest;
-    if (cache->newest)
-        cache->newest->newer = block;
-    else
-        cache->oldest = block;
-    cache->newest = block;
-}
-
-static void unlink_block(struct sx_chunk_cache *cache, struct block *block) {
-    if (block->newer)
-        block->newer->older = block->older;
-    else
-        cache->newest = block->older;
-    if (block->older)
-        block->older->newer = block->newer;
-    else
-        cache->oldest = block->newer;
-}
-
 /* The block leaves the cache for the list of those to be freed. */
 static void evict(struct sx_chunk_cache *cache, struct block *block, struct block **evicted) {
-    for (struct entry *entry = block->entries; entry; entry = entry->sibling) {
-        unlink_entry(cache, entry);
-        cache->n_entries--;
-    }
-    unlink_block(cache, block);
+    for (struct entry *entry = block->entries; entry; entry = entry->sibling)
+        sx_hash_table_remove(&cache->entries, &entry->link);
+    sx_lru_remove(&cache->blocks, &block->use);
     cache->held_bytes -= block->bytes;
-    block->older = *evicted;
+    block->next_evicted = *evicted;
     *evicted = block;
 }
 
 /* Not under the lock. */
 static void free_blocks(struct block *block) {
     while (block) {
-        struct block *next = block->older;
+        struct block *next = block->next_evicted;
         for (struct entry *entry = block->entries, *sibling; entry; entry = sibling) {
             sibling = entry->sibling;
             free(entry);
@@ -155,8 +98,7 @@ bool sx_chunk_cache_find(struct sx_chunk_cache *cache, const struct sx_chunk_pla
     struct entry *entry = find_entry(cache, place);
     if (entry) {
         struct block *block = entry->block;
-        unlink_block(cache, block);
-        link_newest(cache, block);
+        sx_lru_touch(&cache->blocks, &block->use);
         cache->n_hits++;
         cache->hit_bytes += place->length_bytes;
         *out_chunk = (struct sx_cached_chunk){sx_buffer_retain(block->buffer), entry->bytes, entry->id};
@@ -171,20 +113,17 @@ static bool add_entry(struct sx_chunk_cache *cache, struct block *block, struct 
     struct entry *entry = calloc(1, sizeof *entry);
     if (!entry)
         return false;
-    part->id = ++cache->last_id;
+    part->id = new_id();
     *entry = (struct entry){
+        .link.hash = hash_place(&part->place),
         .sibling = block->entries,
         .block = block,
         .place = part->place,
         .bytes = part->bytes,
-        .hash = hash_place(&part->place),
         .id = part->id,
     };
     block->entries = entry;
-    if (cache->n_entries >= cache->n_buckets)
-        grow_buckets(cache);
-    link_entry(cache, entry);
-    cache->n_entries++;
+    sx_hash_table_add(&cache->entries, &entry->link);
     return true;
 }
 
@@ -208,10 +147,10 @@ void sx_chunk_cache_insert(struct sx_chunk_cache *cache, struct sx_buffer *buffe
     }
     if (block->entries) {
         block->buffer = sx_buffer_retain(buffer);
-        link_newest(cache, block);
+        sx_lru_add(&cache->blocks, &block->use);
         cache->held_bytes += block->bytes;
         while (cache->held_bytes > cache->limit_bytes)
-            evict(cache, cache->oldest, &evicted);
+            evict(cache, (struct block *)cache->blocks.oldest, &evicted);
     } else {
         free(block);
     }
@@ -225,8 +164,9 @@ static size_t reclaim(void *context, size_t wanted_bytes) {
     struct block *evicted = NULL;
     size_t given = 0;
     pthread_mutex_lock(&cache->lock);
-    for (struct block *block = cache->oldest, *newer; block && given < wanted_bytes; block = newer) {
-        newer = block->newer;
+    for (struct sx_lru_link *use = cache->blocks.oldest, *newer; use && given < wanted_bytes; use = newer) {
+        struct block *block = (struct block *)use;
+        newer = use->newer;
         if (atomic_load_explicit(&block->buffer->references, memory_order_relaxed) > 1)
             continue;
         given += block->bytes;
@@ -242,16 +182,15 @@ static size_t reclaim(void *context, size_t wanted_bytes) {
 enum sx_status sx_chunk_cache_create(struct sx_pool *budget, size_t limit_bytes,
                                      struct sx_chunk_cache **out_cache, struct sx_error *error) {
     struct sx_chunk_cache *cache = calloc(1, sizeof *cache);
-    struct entry **buckets = calloc(FIRST_BUCKETS, sizeof *buckets);
-    if (!cache || !buckets) {
-        free(cache);
-        free(buckets);
+    if (!cache)
         return sx_error_set(error, SX_OUT_OF_MEMORY, "out of memory: no memory for a cache");
+    enum sx_status status = sx_hash_table_create(&cache->entries, error);
+    if (status != SX_OK) {
+        free(cache);
+        return status;
     }
     cache->budget = budget;
     cache->limit_bytes = limit_bytes;
-    cache->buckets = buckets;
-    cache->n_buckets = FIRST_BUCKETS;
     cache->reclaimer = (struct sx_reclaimer){reclaim, cache, NULL};
     pthread_mutex_init(&cache->lock, NULL);
     sx_pool_add_reclaimer(budget, &cache->reclaimer);
@@ -263,9 +202,12 @@ void sx_chunk_cache_destroy(struct sx_chunk_cache *cache) {
     if (!cache)
         return;
     sx_pool_remove_reclaimer(cache->budget, &cache->reclaimer);
-    free_blocks(cache->newest);
+    struct block *evicted = NULL;
+    while (cache->blocks.oldest)
+        evict(cache, (struct block *)cache->blocks.oldest, &evicted);
+    free_blocks(evicted);
     pthread_mutex_destroy(&cache->lock);
-    free(cache->buckets);
+    sx_hash_table_release(&cache->entries);
     free(cache);
 }
 
@@ -274,7 +216,7 @@ struct sx_chunk_cache_usage sx_chunk_cache_usage(struct sx_chunk_cache *cache) {
     const struct sx_chunk_cache_usage usage = {
         .held_bytes = cache->held_bytes,
         .limit_bytes = cache->limit_bytes,
-        .n_chunks = (int64_t)cache->n_entries,
+        .n_chunks = (int64_t)cache->entries.n_links,
         .n_hits = cache->n_hits,
         .n_misses = cache->n_misses,
         .hit_bytes = cache->hit_bytes,
