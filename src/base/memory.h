@@ -70,6 +70,15 @@ struct sx_reclaimer {
 void sx_pool_add_reclaimer(struct sx_pool *pool, struct sx_reclaimer *reclaimer);
 void sx_pool_remove_reclaimer(struct sx_pool *pool, struct sx_reclaimer *reclaimer);
 
+/* What a cache holds, and how often it was asked. */
+struct sx_cache_usage {
+    size_t held_bytes;
+    size_t limit_bytes;
+    int64_t n_entries;
+    int64_t n_hits, n_misses;
+    int64_t hit_bytes; /* that were found, as they are stored in files */
+};
+
 struct sx_pool_usage {
     size_t used_bytes;
     size_t cached_bytes; /* free, kept for the next allocation; given up before the limit refuses */

@@ -211,12 +211,12 @@ void sx_chunk_cache_destroy(struct sx_chunk_cache *cache) {
     free(cache);
 }
 
-struct sx_chunk_cache_usage sx_chunk_cache_usage(struct sx_chunk_cache *cache) {
+struct sx_cache_usage sx_chunk_cache_usage(struct sx_chunk_cache *cache) {
     pthread_mutex_lock(&cache->lock);
-    const struct sx_chunk_cache_usage usage = {
+    const struct sx_cache_usage usage = {
         .held_bytes = cache->held_bytes,
         .limit_bytes = cache->limit_bytes,
-        .n_chunks = (int64_t)cache->entries.n_links,
+        .n_entries = (int64_t)cache->entries.n_links,
         .n_hits = cache->n_hits,
         .n_misses = cache->n_misses,
         .hit_bytes = cache->hit_bytes,

@@ -44,13 +44,6 @@ struct sx_cached_part {
 void sx_chunk_cache_insert(struct sx_chunk_cache *cache, struct sx_buffer *buffer,
                            struct sx_cached_part *parts, int n_parts);
 
-struct sx_chunk_cache_usage {
-    size_t held_bytes;
-    size_t limit_bytes;
-    int64_t n_chunks;
-    int64_t n_hits, n_misses;
-    int64_t hit_bytes;
-};
-struct sx_chunk_cache_usage sx_chunk_cache_usage(struct sx_chunk_cache *cache);
+struct sx_cache_usage sx_chunk_cache_usage(struct sx_chunk_cache *cache);
 
 #endif

@@ -133,9 +133,10 @@ struct sx_sort_key {
 /* ---- what a backend tells about itself ---- */
 
 struct sx_backend_traits {
-    int64_t chunk_rows; /* rows that a scan should put into a batch */
-    bool joins_groups;  /* a batch may be of several row groups */
-    bool is_host;       /* tensors are in host memory and calls are synchronous */
+    int64_t chunk_rows;  /* rows that a scan should put into a batch */
+    bool joins_groups;   /* a batch may be of several row groups */
+    bool is_host;        /* tensors are in host memory and calls are synchronous */
+    size_t memory_bytes; /* of its own that its streams may take together; 0: it has none of its own */
 };
 
 /* Pairs that a round of a probe should give at most. */
@@ -312,6 +313,11 @@ struct sx_backend {
      * NULL: tensors are in host memory. */
     SX_MUST_CHECK enum sx_status (*link_measure)(const struct sx_backend *backend, struct sx_pool *io_pool,
                                                  double *out_bytes_per_second, struct sx_error *error);
+    /* A cache of what decoders bring to the device: bytes of spans with a cache_id, decompressed, up to
+     * `limit_bytes` of traits.memory_bytes (0: none, and at first). Given up before an allocation is refused.
+     * Any thread; both NULL: there is no such cache. */
+    void (*cache_limit)(const struct sx_backend *backend, size_t limit_bytes);
+    struct sx_cache_usage (*cache_usage)(const struct sx_backend *backend);
 };
 
 /* SX_INTERNAL naming the slot when a slot is empty. */

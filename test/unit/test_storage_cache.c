@@ -67,8 +67,8 @@ static void test_order(void) {
     for (int i = 0; i < 5; i++)
         assert(again != ids[i]);                          /* an id never comes again */
     assert(insert(cache, pool, place_of(1, 1)) == again); /* is there already */
-    const struct sx_chunk_cache_usage usage = sx_chunk_cache_usage(cache);
-    assert(usage.held_bytes == 4 * CHUNK_BYTES && usage.n_chunks == 4 && usage.n_hits == 9);
+    const struct sx_cache_usage usage = sx_chunk_cache_usage(cache);
+    assert(usage.held_bytes == 4 * CHUNK_BYTES && usage.n_entries == 4 && usage.n_hits == 9);
     assert(sx_pool_usage(pool).used_bytes == 4 * CHUNK_BYTES);
     destroy(cache, pool);
 }
@@ -173,7 +173,7 @@ static void test_users(void) {
     }
     for (int i = 0; i < N_THREADS; i++)
         pthread_join(threads[i], NULL);
-    const struct sx_chunk_cache_usage usage = sx_chunk_cache_usage(cache);
+    const struct sx_cache_usage usage = sx_chunk_cache_usage(cache);
     assert(usage.held_bytes <= usage.limit_bytes && usage.n_hits > usage.n_misses);
     destroy(cache, pool);
 }

@@ -22,6 +22,7 @@
 enum { CUDA_MAX_STREAMS = 256 };
 
 struct cuda_stream;
+struct cuda_cache;
 struct cuda_inflate_library;
 
 /* Tells other streams what may still be at work; see memory.c. */
@@ -35,6 +36,7 @@ struct cuda_device {
     int ordinal;
     char name[256];
     struct sx_pool *budget; /* bytes of all streams' pools, kept blocks included */
+    struct cuda_cache *cache;
     atomic_uint_fast64_t epoch;
     pthread_mutex_t lock; /* of `streams` and `idle` */
     struct cuda_stream *streams[CUDA_MAX_STREAMS];

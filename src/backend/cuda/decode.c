@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/cuda/cache.h"
 #include "backend/cuda/decode.h"
 
 /* ---- decoders ---- */
@@ -30,19 +31,26 @@ static enum sx_status init(struct cuda_stream *stream, struct sx_decoder *decode
                           error));
     decoder->n_copies = chunk->n_spans ? chunk->n_spans : chunk->n_pages;
     decoder->first_rows = calloc((size_t)chunk->n_pages + 1, sizeof *decoder->first_rows);
-    decoder->copies = calloc((size_t)decoder->n_copies + 1, sizeof(struct sx_buffer *));
+    decoder->copies = calloc((size_t)decoder->n_copies + 1, sizeof *decoder->copies);
     if (!decoder->first_rows || !decoder->copies)
         return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for a decoder");
     list_first_rows(decoder);
     return SX_OK;
 }
 
+static void release_copies(struct sx_decoder *decoder) {
+    for (int i = 0; decoder->copies && i < decoder->n_copies; i++) {
+        sx_buffer_release(decoder->copies[i].stored);
+        cuda_image_release(decoder->copies[i].image);
+        decoder->copies[i] = (struct decode_copy){0};
+    }
+}
+
 void sx_cuda_decoder_destroy(struct sx_stream *base, struct sx_decoder *decoder) {
     (void)base;
     if (!decoder)
         return;
-    for (int i = 0; decoder->copies && i < decoder->n_copies; i++)
-        sx_buffer_release(decoder->copies[i]);
+    release_copies(decoder);
     sx_buffer_release(decoder->chunk.owner);
     free(decoder->copies);
     free(decoder->first_rows);
@@ -103,6 +111,10 @@ static enum sx_status fail(struct decode_call *call, const struct decode_listed 
 static enum sx_status describe(struct cuda_stream *stream, const struct cuda_fault *fault,
                                const void *context) {
     struct decode_call *call = (struct decode_call *)(uintptr_t)context;
+    if (fault->kind == CUDA_FAULT_PAGE && fault->what == DECODE_NO_NUMBER) {
+        call->way->was_inflating = true;
+        return sx_error_set(&stream->base.error, SX_FILE, "the compressed data of a page is damaged");
+    }
     if (fault->kind != CUDA_FAULT_PAGE || fault->what >= call->n_numbers) {
         if (call->outer_describe)
             return call->outer_describe(stream, fault, call->outer_context);
@@ -111,7 +123,7 @@ static enum sx_status describe(struct cuda_stream *stream, const struct cuda_fau
     const struct decode_column *column = call->numbers[fault->what];
     const struct decode_listed *listed = &column->listed[call->numbered[fault->what]];
     call->place = (struct sx_decode_place){column->read, listed->part};
-    call->was_inflating = (fault->detail[0] & 0xff) == DECODE_INFLATE;
+    call->way->was_inflating |= (fault->detail[0] & 0xff) == DECODE_INFLATE;
     return fail(call, listed, fault);
 }
 
@@ -175,11 +187,15 @@ static enum sx_status finish(struct decode_call *call) {
     return status;
 }
 
+/* A decoder that is through needs its copies no more. */
 static void advance(struct decode_call *call) {
     for (int r = 0; r < call->n_reads; r++)
-        for (int p = 0; p < call->reads[r].n_parts; p++)
-            call->reads[r].parts[p].decoder->row =
-                call->reads[r].parts[p].first + call->reads[r].parts[p].rows;
+        for (int p = 0; p < call->reads[r].n_parts; p++) {
+            const struct sx_decode_part *part = &call->reads[r].parts[p];
+            part->decoder->row = part->first + part->rows;
+            if (part->decoder->row == part->decoder->page_rows)
+                release_copies(part->decoder);
+        }
 }
 
 static enum sx_status run(struct decode_call *call) {
@@ -196,6 +212,7 @@ static enum sx_status run(struct decode_call *call) {
         (void)!cuda_sync(stream, "a decode that failed");
         stream->base.error = error;
     }
+    decode_images_end(call, status == SX_OK);
     if (status == SX_OK)
         status = finish(call);
     stream->describe_fault = call->outer_describe;
@@ -205,13 +222,13 @@ static enum sx_status run(struct decode_call *call) {
 
 static enum sx_status try_decode(struct cuda_stream *stream, const struct sx_column_read *reads, int n_reads,
                                  const struct sx_tensor *selection, struct sx_decode_place *out_place,
-                                 bool inflates_here, bool *out_was_inflating) {
+                                 struct decode_way *way) {
     struct decode_call call = {.stream = stream,
                                .reads = reads,
                                .n_reads = n_reads,
                                .selection = selection,
                                .place = {-1, -1},
-                               .inflates_here = inflates_here};
+                               .way = way};
     enum sx_status status;
     call.dictionaries = calloc((size_t)n_reads + 1, sizeof *call.dictionaries);
     call.columns = calloc((size_t)n_reads + 1, sizeof *call.columns);
@@ -222,7 +239,6 @@ static enum sx_status try_decode(struct cuda_stream *stream, const struct sx_col
     if (status == SX_OK)
         advance(&call);
     *out_place = call.place;
-    *out_was_inflating = call.was_inflating;
     for (int r = 0; call.dictionaries && call.columns && r < n_reads; r++) {
         decode_column_release(&call.dictionaries[r]);
         decode_column_release(&call.columns[r]);
@@ -234,13 +250,20 @@ static enum sx_status try_decode(struct cuda_stream *stream, const struct sx_col
     return status;
 }
 
-/* What the device can't decompress the host may, or it has the right words for what is wrong. */
+/* Without images where there is no memory for them. What the device can't decompress the host may, or it has
+ * the right words for what is wrong. */
 static enum sx_status decode_some(struct cuda_stream *stream, const struct sx_column_read *reads, int n_reads,
                                   const struct sx_tensor *selection, struct sx_decode_place *out_place) {
-    bool was_inflating;
-    enum sx_status status = try_decode(stream, reads, n_reads, selection, out_place, false, &was_inflating);
-    if (status == SX_FILE && was_inflating)
-        status = try_decode(stream, reads, n_reads, selection, out_place, true, &was_inflating);
+    struct decode_way way = {.makes_images = true};
+    enum sx_status status = try_decode(stream, reads, n_reads, selection, out_place, &way);
+    if (status == SX_OUT_OF_MEMORY && way.has_begun) {
+        way = (struct decode_way){0};
+        status = try_decode(stream, reads, n_reads, selection, out_place, &way);
+    }
+    if (status == SX_FILE && way.was_inflating) {
+        way = (struct decode_way){.inflates_here = true};
+        status = try_decode(stream, reads, n_reads, selection, out_place, &way);
+    }
     return status;
 }
 

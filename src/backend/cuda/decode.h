@@ -1,12 +1,20 @@
 /* Decoding of Parquet pages: what the files decode*.c share. decode.c has the primitives; decode_list.c lists
- * the pages that a read needs; decode_stored.c brings their bytes to the device and decompresses them;
- * decode_column.c makes columns of them; the kernels are in decode_*.cu behind launch_decode.h. */
+ * the pages that a read needs; decode_stored.c brings their bytes to the device, or finds them in its cache
+ * (decode_image.c), and decompresses them (decode_inflate.c); decode_column.c makes columns of them; the
+ * kernels are in decode_*.cu behind launch_decode.h. */
 #ifndef SX_BACKEND_CUDA_DECODE_H
 #define SX_BACKEND_CUDA_DECODE_H
 
 #include "backend/cuda/cuda.h"
 #include "backend/cuda/launch_decode.h"
 #include "tensor/codec.h"
+
+/* What a decoder has of a span on the device. */
+struct decode_copy {
+    struct sx_buffer *stored; /* the span's bytes; NULL: not brought */
+    struct cuda_image *image; /* of the cache, or for it; NULL: none */
+    bool was_sought;          /* in the cache */
+};
 
 struct sx_decoder {
     struct sx_stored_chunk chunk;
@@ -16,8 +24,7 @@ struct sx_decoder {
     int64_t page_rows;                 /* of all data pages */
     int64_t *first_rows;               /* of each page, and page_rows; a dictionary page has none */
     int64_t row;                       /* no row in front of it is asked for again */
-    /* What was brought to the device: of each span; without spans, of each page. */
-    struct sx_buffer **copies;
+    struct decode_copy *copies;        /* of each span; without spans, of each page */
     int n_copies;
 };
 
@@ -32,9 +39,11 @@ SX_MUST_CHECK enum sx_status decode_conversion_find(struct cuda_stream *stream, 
 /* A page of a decode, on the host's side. */
 struct decode_listed {
     struct sx_decoder *decoder;
-    int part, index;     /* of the read; in the chunk */
-    int64_t plain_at;    /* where in the column's `plain` it is decompressed to; -1: it is not compressed */
-    uint32_t lead_bytes; /* V2: levels, which are never compressed */
+    int part, index;      /* of the read; in the chunk */
+    int64_t plain_at;     /* where in the column's `plain` it is decompressed to; -1: it is not compressed */
+    uint32_t lead_bytes;  /* V2: levels, which are never compressed */
+    const uint8_t *image; /* on the device, the decoder's: has the page decompressed, where */
+    const struct cuda_image_page *in_image; /* this tells; NULL: it has not */
 };
 
 enum decode_array {
@@ -81,6 +90,24 @@ struct decode_column {
     struct sx_tensor column;
 };
 
+/* A span whose image is made by a call. */
+struct decode_begun {
+    struct sx_decoder *decoder;
+    int copy;
+    struct cuda_image *image;
+};
+
+/* Instead of a page's number in faults: a page that the call itself may not need. */
+#define DECODE_NO_NUMBER UINT32_MAX
+
+/* How a call goes about it, and what another way may help against. */
+struct decode_way {
+    bool inflates_here; /* pages are decompressed on the host */
+    bool makes_images;  /* for the cache */
+    bool was_inflating; /* the fault is one of the device's decompression, or of an image */
+    bool has_begun;     /* an image */
+};
+
 /* One call of the primitive: each read has a column of dictionaries, mostly empty, and its own. */
 struct decode_call {
     struct cuda_stream *stream;
@@ -92,8 +119,10 @@ struct decode_call {
     int32_t *numbered;                            /* and which of its pages */
     uint32_t n_numbers;
     struct sx_decode_place place;
-    bool inflates_here; /* pages are decompressed on the host */
-    bool was_inflating; /* the fault is one of the device's decompression */
+    struct decode_way *way;
+    struct decode_begun *begun;
+    int n_begun, room_begun;
+    int64_t hit_bytes; /* as stored, that the cache had */
     /* Who described the stream's faults before. */
     enum sx_status (*outer_describe)(struct cuda_stream *stream, const struct cuda_fault *fault,
                                      const void *context);
@@ -111,6 +140,11 @@ void decode_column_release(struct decode_column *column);
 
 /* Pages' images on the device: their stored bytes, or what they decompress to. Only issued. */
 SX_MUST_CHECK enum sx_status decode_bring(struct decode_call *call);
+
+/* ---- decode_image.c ---- */
+
+/* At the end of a call: what it has made for the cache is good, and goes there, or is given up. */
+void decode_images_end(struct decode_call *call, bool is_good);
 
 /* ---- decode_column.c ---- */
 

@@ -1,6 +1,7 @@
 /* A column from its pages: memory, kernels, and what is known only after they have run. */
 #include <stdlib.h>
 
+#include "backend/cuda/cache.h"
 #include "backend/cuda/decode.h"
 
 static bool has_source(const struct decode_column *column, enum decode_source source) {
@@ -215,7 +216,7 @@ static enum sx_status make_heap(struct decode_call *call, struct decode_column *
                                 const struct decode_column *entries) {
     int n = 0, room = 4;
     for (int32_t i = 0; i < column->n_pages; i++)
-        room += column->listed[i].decoder->n_copies;
+        room += 2 * column->listed[i].decoder->n_copies;
     struct sx_buffer **buffers = calloc((size_t)room, sizeof *buffers);
     if (!buffers)
         return sx_error_set(&call->stream->base.error, SX_OUT_OF_MEMORY, "no memory for a list of buffers");
@@ -223,8 +224,11 @@ static enum sx_status make_heap(struct decode_call *call, struct decode_column *
         const struct sx_decoder *last = NULL;
         for (int32_t i = 0; i < column->n_pages; i++) {
             const struct sx_decoder *decoder = column->listed[i].decoder;
-            for (int k = 0; decoder != last && k < decoder->n_copies; k++)
-                buffers[n++] = decoder->copies[k];
+            for (int k = 0; decoder != last && k < decoder->n_copies; k++) {
+                const struct decode_copy *copy = &decoder->copies[k];
+                buffers[n++] = copy->stored;
+                buffers[n++] = copy->image ? copy->image->buffer : NULL;
+            }
             last = decoder;
         }
         buffers[n++] = column->plain;

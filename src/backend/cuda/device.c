@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/cuda/cuda.h"
+#include "backend/cuda/cache.h"
 #include "backend/cuda/inflate.h"
 
 /* Rows that a scan puts into a batch: enough pages to keep all processors at work, and so few that some
@@ -85,6 +85,14 @@ static void keep_memory(int ordinal) {
     (void)cudaGetLastError();
 }
 
+static void set_cache_limit(const struct sx_backend *backend, size_t limit_bytes) {
+    cuda_cache_limit(((const struct cuda_device *)backend)->cache, limit_bytes);
+}
+
+static struct sx_cache_usage get_cache_usage(const struct sx_backend *backend) {
+    return cuda_cache_usage(((const struct cuda_device *)backend)->cache);
+}
+
 enum sx_status sx_cuda_open(size_t limit_bytes, const struct sx_backend **out_backend, const char **out_name,
                             struct sx_error *error) {
     struct cudaDeviceProp properties;
@@ -99,18 +107,26 @@ enum sx_status sx_cuda_open(size_t limit_bytes, const struct sx_backend **out_ba
     device->limit_bytes = limit_bytes ? limit_bytes : free_bytes / 10 * 9;
     memcpy(device->name, properties.name, sizeof device->name - 1);
     enum sx_status status = sx_pool_create(device->limit_bytes, &device->budget, error);
+    if (status == SX_OK)
+        status = cuda_cache_create(&device->cache, error);
     if (status != SX_OK) {
+        sx_pool_destroy(device->budget);
         free(device);
         return status;
     }
     pthread_mutex_init(&device->lock, NULL);
     keep_memory(ordinal);
-    device->backend =
-        (struct sx_backend){"cuda",
-                            {.chunk_rows = chunk_rows(device->limit_bytes), .joins_groups = true},
-                            operations,
-                            sx_cuda_io_pool_create,
-                            sx_cuda_link_measure};
+    device->backend = (struct sx_backend){
+        .name = "cuda",
+        .traits = {.chunk_rows = chunk_rows(device->limit_bytes),
+                   .joins_groups = true,
+                   .memory_bytes = device->limit_bytes},
+        .ops = operations,
+        .io_pool_create = sx_cuda_io_pool_create,
+        .link_measure = sx_cuda_link_measure,
+        .cache_limit = set_cache_limit,
+        .cache_usage = get_cache_usage,
+    };
     *out_backend = &device->backend;
     *out_name = device->name;
     return SX_OK;
@@ -121,6 +137,7 @@ void sx_cuda_close(const struct sx_backend *backend) {
     if (!device)
         return;
     (void)cudaDeviceSynchronize();
+    cuda_cache_destroy(device->cache);
     while (device->idle) {
         struct cuda_stream *stream = device->idle;
         device->idle = stream->next_idle;

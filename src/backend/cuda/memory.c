@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/cuda/cuda.h"
+#include "backend/cuda/cache.h"
 #include "observe/trace.h"
 
 /* Sizes are (8 + m) << (5 + e), so that most blocks fit the next request of about their size, and at most 1/8
@@ -201,6 +201,27 @@ static void note_taken(struct cuda_allocator *allocator, void *memory) {
     allocator->n_in_use++;
 }
 
+/* Fresh memory once all kept blocks are given back; NULL: there is none. */
+static void *take_dropping(struct cuda_allocator *allocator, size_t bytes) {
+    struct sx_lane *lane = allocator->stream->base.lane;
+    const int64_t began_ns = sx_span_begin(lane);
+    drop_all_kept(allocator->device);
+    sx_span_end(lane, SX_SPAN_SYNC, "kept memory is given back", began_ns, 0, 0);
+    pthread_mutex_lock(&allocator->lock);
+    void *memory = take_fresh(allocator, bytes);
+    if (memory)
+        note_taken(allocator, memory);
+    pthread_mutex_unlock(&allocator->lock);
+    return memory;
+}
+
+/* The cache gives up more than is wanted now, since what follows it costs a wait for the device. */
+static bool reclaim_cached(struct cuda_device *device, size_t bytes) {
+    enum { SHARE = 32 };
+    const size_t least = device->limit_bytes / SHARE;
+    return cuda_cache_reclaim(device->cache, bytes > least ? bytes : least) > 0;
+}
+
 static void *take(void *context, size_t size_bytes) {
     struct cuda_allocator *allocator = context;
     const size_t bytes = rounded(size_bytes);
@@ -211,17 +232,10 @@ static void *take(void *context, size_t size_bytes) {
     if (memory)
         note_taken(allocator, memory);
     pthread_mutex_unlock(&allocator->lock);
-    if (memory)
-        return memory;
-    struct sx_lane *lane = allocator->stream->base.lane;
-    const int64_t began_ns = sx_span_begin(lane);
-    drop_all_kept(allocator->device);
-    sx_span_end(lane, SX_SPAN_SYNC, "kept memory is given back", began_ns, 0, 0);
-    pthread_mutex_lock(&allocator->lock);
-    memory = take_fresh(allocator, bytes);
-    if (memory)
-        note_taken(allocator, memory);
-    pthread_mutex_unlock(&allocator->lock);
+    if (!memory)
+        memory = take_dropping(allocator, bytes);
+    while (!memory && reclaim_cached(allocator->device, bytes))
+        memory = take_dropping(allocator, bytes);
     return memory;
 }
 

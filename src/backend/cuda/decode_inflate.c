@@ -1,0 +1,83 @@
+/* Decompression of pages: on the device, many at once, or on the host where that can't be. */
+#include <stdlib.h>
+
+#include "backend/cuda/decode_stored.h"
+
+static enum sx_status inflate_here(struct decode_inflater *inflater, const struct decode_piece *piece,
+                                   size_t stored_bytes) {
+    struct cuda_stream *stream = inflater->call->stream;
+    struct sx_error *error = &stream->base.error;
+    const struct sx_stored_chunk *chunk = &piece->decoder->chunk;
+    const size_t plain_bytes = piece->plain_bytes;
+    if (plain_bytes >= inflater->room_bytes) {
+        SX_TRY(sx_pool_resize(stream->host_pool, &inflater->plain, inflater->room_bytes, plain_bytes + 1,
+                              error));
+        inflater->room_bytes = plain_bytes + 1;
+    }
+    enum sx_status status = sx_codec_decompress(&inflater->codecs, chunk->spec.codec,
+                                                chunk->pages[piece->index].bytes + piece->lead_bytes,
+                                                stored_bytes, (uint8_t *)inflater->plain, plain_bytes, error);
+    if (status == SX_FILE)
+        return sx_error_prefix(error, "page %d", piece->index);
+    SX_TRY(status);
+    return cuda_upload(stream, piece->plain, inflater->plain, plain_bytes);
+}
+
+static enum sx_status inflate_later(struct decode_inflater *inflater, enum sx_parquet_codec codec,
+                                    struct cuda_inflate_item item) {
+    enum { FIRST_ROOM = 256 };
+    int64_t *n = &inflater->lists[codec].n, *room = &inflater->lists[codec].room;
+    if (*n == *room) {
+        const int64_t wanted = *room ? 2 * *room : FIRST_ROOM;
+        struct cuda_inflate_item *grown =
+            realloc(inflater->lists[codec].items, (size_t)wanted * sizeof *grown);
+        if (!grown)
+            return sx_error_set(&inflater->call->stream->base.error, SX_OUT_OF_MEMORY,
+                                "no memory for a list of pages");
+        inflater->lists[codec].items = grown;
+        *room = wanted;
+    }
+    inflater->lists[codec].items[(*n)++] = item;
+    return SX_OK;
+}
+
+/* Whether the device may have it. nvCOMP's zstd can't be trusted with damaged bytes (it may not even end),
+ * and what is wrong inside of entropy-coded parts is only seen by decoding them: a CRC has to vouch for them.
+ */
+static bool is_for_device(const struct decode_call *call, const struct decode_piece *piece,
+                          size_t stored_bytes) {
+    const struct sx_stored_chunk *chunk = &piece->decoder->chunk;
+    const bool is_safe = chunk->spec.codec != SX_CODEC_ZSTD || chunk->pages[piece->index].is_checked;
+    return !call->way->inflates_here && is_safe &&
+           cuda_inflate_takes(call->stream->device, chunk->spec.codec, stored_bytes, piece->plain_bytes);
+}
+
+enum sx_status decode_inflate(struct decode_inflater *inflater, const struct decode_piece *piece) {
+    struct decode_call *call = inflater->call;
+    const struct sx_stored_chunk *chunk = &piece->decoder->chunk;
+    const size_t stored_bytes = chunk->pages[piece->index].stored_bytes - piece->lead_bytes;
+    const uint8_t *device;
+    SX_TRY(sx_codec_check(chunk->spec.codec, stored_bytes, piece->plain_bytes, &call->stream->base.error));
+    if (!is_for_device(call, piece, stored_bytes))
+        return inflate_here(inflater, piece, stored_bytes);
+    SX_TRY(decode_stored_bring(call, piece->decoder, piece->index, &device));
+    return inflate_later(inflater, chunk->spec.codec,
+                         (struct cuda_inflate_item){device + piece->lead_bytes, stored_bytes, piece->plain,
+                                                    piece->plain_bytes, piece->number});
+}
+
+enum sx_status decode_inflate_listed(struct decode_inflater *inflater) {
+    struct cuda_stream *stream = inflater->call->stream;
+    for (int codec = 0; codec < DECODE_N_CODECS; codec++)
+        if (inflater->lists[codec].n > 0)
+            SX_TRY(cuda_inflate(stream, (enum sx_parquet_codec)codec, inflater->lists[codec].items,
+                                inflater->lists[codec].n));
+    return SX_OK;
+}
+
+void decode_inflater_release(struct decode_inflater *inflater) {
+    for (int codec = 0; codec < DECODE_N_CODECS; codec++)
+        free(inflater->lists[codec].items);
+    sx_codecs_destroy(inflater->codecs);
+    sx_pool_free(inflater->call->stream->host_pool, inflater->plain, inflater->room_bytes);
+}
