@@ -25,6 +25,7 @@ enum option_code {
     OPTION_IO,
     OPTION_CACHE,
     OPTION_CACHE_SIZE,
+    OPTION_DEVICE_CACHE_SIZE,
     OPTION_FORMAT,
     OPTION_FALLBACK,
     OPTION_PROGRESS,
@@ -79,6 +80,7 @@ static const struct known_option {
     {{"io", required_argument, NULL, OPTION_IO}, QUERY | RUN | REWRITE},
     {{"cache", required_argument, NULL, OPTION_CACHE}, QUERY | RUN},
     {{"cache-size", required_argument, NULL, OPTION_CACHE_SIZE}, QUERY | RUN},
+    {{"device-cache-size", required_argument, NULL, OPTION_DEVICE_CACHE_SIZE}, QUERY | RUN},
     {{"format", required_argument, NULL, OPTION_FORMAT}, QUERY | RUN},
     {{"fallback", required_argument, NULL, OPTION_FALLBACK}, QUERY | RUN},
     {{"progress", required_argument, NULL, OPTION_PROGRESS}, QUERY | RUN | REWRITE},
@@ -215,8 +217,6 @@ static int read_io(struct options *options, const char *text) {
 static int read_cache(struct options *options, const char *text) {
     static const char *const names[] = {"auto", "off", "host", "device", NULL};
     int at = find_name("--cache", text, names);
-    if (at > (int)STACHIO_CACHE_HOST)
-        return report_usage("--cache: this build can't keep columns in a device's memory yet; use host");
     options->db.cache = (enum stachio_cache)at;
     return at < 0 ? 2 : 0;
 }
@@ -358,6 +358,8 @@ static int read_option(struct options *options, int code, char *argument) {
     case OPTION_IO: return read_io(options, argument);
     case OPTION_CACHE: return read_cache(options, argument);
     case OPTION_CACHE_SIZE: return read_size("--cache-size", argument, &options->db.cache_bytes);
+    case OPTION_DEVICE_CACHE_SIZE:
+        return read_size("--device-cache-size", argument, &options->db.device_cache_bytes);
     case OPTION_FORMAT: return read_format(options, argument);
     case OPTION_FALLBACK: return read_fallback(options, argument);
     case OPTION_PROGRESS: return read_progress(options, argument);

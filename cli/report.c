@@ -13,6 +13,10 @@ static void add_scans(struct text *out, const struct stachio_report *report) {
                 count_text(progress->total_rows, rows), count_text(progress->pruned_rows, pruned));
     text_format(out, "Read           %s, %s/s\n", size_text((double)progress->read_bytes, bytes),
                 size_text((double)progress->read_bytes / seconds, rate));
+    if (progress->host_cache_bytes || progress->device_cache_bytes)
+        text_format(out, "Cached         %s in the host's memory, %s in the device's\n",
+                    size_text((double)progress->host_cache_bytes, rows),
+                    size_text((double)progress->device_cache_bytes, bytes));
 }
 
 static const char *way_text(const char *bound) {

@@ -131,7 +131,9 @@ enum stachio_engine {
 enum stachio_cache {
     STACHIO_CACHE_AUTO, /* HOST with a GPU, else OFF */
     STACHIO_CACHE_OFF,
-    STACHIO_CACHE_HOST /* in the host's memory; with a GPU page-locked, so that it copies at full speed */
+    STACHIO_CACHE_HOST,  /* in the host's memory; with a GPU page-locked, so that it copies at full speed */
+    STACHIO_CACHE_DEVICE /* also in the GPU's memory, decompressed; stachio_open fails where the device is the
+                            CPU */
 };
 
 /* How files are read. */
@@ -155,6 +157,7 @@ struct stachio_options {
     enum stachio_cache cache;
     uint64_t cache_bytes; /* most that the cache holds: a part of memory_limit_bytes, given up when a query
                              needs it; 0: half of that */
+    uint64_t device_cache_bytes; /* the same for STACHIO_CACHE_DEVICE and device_memory_limit_bytes */
 };
 
 /* Fills in the defaults. */
@@ -233,11 +236,13 @@ enum stachio_status stachio_query_stream(struct stachio_query *query, struct Arr
 void stachio_query_cancel(struct stachio_query *query);
 
 struct stachio_progress {
-    int64_t total_rows;  /* of all scans; 0 while unknown or when DuckDB answers */
-    int64_t done_rows;   /* read or pruned */
-    int64_t pruned_rows; /* never read, thanks to statistics */
-    int64_t read_bytes;
-    double seconds; /* since execute began; 0 before */
+    int64_t total_rows;         /* of all scans; 0 while unknown or when DuckDB answers */
+    int64_t done_rows;          /* read or pruned */
+    int64_t pruned_rows;        /* never read, thanks to statistics */
+    int64_t read_bytes;         /* from files */
+    double seconds;             /* since execute began; 0 before */
+    int64_t host_cache_bytes;   /* not read, since the cache in the host's memory had them, */
+    int64_t device_cache_bytes; /* or the one in the device's (known once the query has ended); as stored */
 };
 void stachio_query_progress(struct stachio_query *query, struct stachio_progress *out_progress);
 

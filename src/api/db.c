@@ -33,7 +33,7 @@ static enum stachio_status read_options(const struct stachio_options *given,
         return sx_api_error(error, STACHIO_USAGE, "device: there is no number %d", (int)out_options->device);
     if ((int)out_options->io < STACHIO_IO_AUTO || out_options->io > STACHIO_IO_DIRECT)
         return sx_api_error(error, STACHIO_USAGE, "io: there is no number %d", (int)out_options->io);
-    if ((int)out_options->cache < STACHIO_CACHE_AUTO || out_options->cache > STACHIO_CACHE_HOST)
+    if ((int)out_options->cache < STACHIO_CACHE_AUTO || out_options->cache > STACHIO_CACHE_DEVICE)
         return sx_api_error(error, STACHIO_USAGE, "cache: there is no number %d", (int)out_options->cache);
     if (!out_options->threads)
         out_options->threads = sx_system_processors();
@@ -52,6 +52,21 @@ static size_t choose_cache(const struct stachio_options *options, const struct s
     return wanted < limit ? (size_t)wanted : limit;
 }
 
+/* Beside the one in the host's memory, of which its entries have their numbers. */
+static enum sx_status open_device_cache(const struct stachio_db *db, const struct stachio_options *options,
+                                        struct sx_error *error) {
+    const char *reason = db->device.reason;
+    const size_t most = db->backend->traits.memory_bytes;
+    if (options->cache != STACHIO_CACHE_DEVICE)
+        return SX_OK;
+    if (!db->backend->cache_limit)
+        return sx_error_set(error, SX_USAGE, "cache device: the device is the CPU%s%s%s; use host or off",
+                            *reason ? " (" : "", reason, *reason ? ")" : "");
+    const uint64_t wanted = options->device_cache_bytes ? options->device_cache_bytes : most / 2;
+    db->backend->cache_limit(db->backend, wanted < most ? (size_t)wanted : most);
+    return SX_OK;
+}
+
 static enum sx_status open_parts(struct stachio_db *db, const struct stachio_options *options,
                                  struct sx_error *error) {
     size_t limit = options->memory_limit_bytes < SIZE_MAX ? (size_t)options->memory_limit_bytes : SIZE_MAX;
@@ -60,6 +75,7 @@ static enum sx_status open_parts(struct stachio_db *db, const struct stachio_opt
                           &db->backend, error));
     db->io = options->io;
     db->cache_bytes = choose_cache(options, db->backend, limit);
+    SX_TRY(open_device_cache(db, options, error));
     sigset_t previous;
     sx_signals_block(&previous);
     enum sx_status status = sx_frontend_open(db->threads, limit, &db->frontend, error);

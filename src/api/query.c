@@ -100,6 +100,16 @@ enum stachio_status stachio_query_execute(struct stachio_query *query, struct st
     return sx_query_run(query, error);
 }
 
+static int64_t device_cache_hit_bytes(const struct stachio_db *db) {
+    return db->backend->cache_usage ? db->backend->cache_usage(db->backend).hit_bytes : 0;
+}
+
+static void set_device_cache_bytes(struct stachio_query *query, int64_t bytes) {
+    pthread_mutex_lock(&query->progress_lock);
+    query->device_cache_bytes = bytes;
+    pthread_mutex_unlock(&query->progress_lock);
+}
+
 enum stachio_status sx_query_run(struct stachio_query *query, struct stachio_error *error) {
     struct sx_error inner = {0};
     if (query->executed)
@@ -107,8 +117,10 @@ enum stachio_status sx_query_run(struct stachio_query *query, struct stachio_err
     query->executed = true;
     pthread_mutex_lock(&query->db->lock);
     double started = sx_system_seconds();
+    const int64_t hit_bytes = device_cache_hit_bytes(query->db);
     set_times(query, started, 0);
     enum sx_status status = sx_query_execute(query, &inner);
+    set_device_cache_bytes(query, device_cache_hit_bytes(query->db) - hit_bytes);
     query->succeeded = status == SX_OK;
     double ended = sx_system_seconds();
     set_times(query, started, ended);
@@ -126,6 +138,10 @@ void stachio_query_progress(struct stachio_query *query, struct stachio_progress
         out_progress->done_rows = progress.done_rows;
         out_progress->pruned_rows = progress.pruned_rows;
         out_progress->read_bytes = progress.read_bytes;
+        out_progress->device_cache_bytes = query->device_cache_bytes;
+        out_progress->host_cache_bytes = progress.cached_bytes > query->device_cache_bytes
+                                             ? progress.cached_bytes - query->device_cache_bytes
+                                             : 0;
     }
     if (query->started > 0)
         out_progress->seconds = (query->ended > 0 ? query->ended : sx_system_seconds()) - query->started;

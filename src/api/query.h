@@ -44,6 +44,7 @@ struct stachio_query {
     pthread_mutex_t progress_lock; /* for what follows, and for `run` */
     double started;                /* 0: execute has not begun */
     double ended;
+    int64_t device_cache_bytes;
 };
 
 struct stachio_query *sx_query_retain(struct stachio_query *query);

@@ -25,6 +25,7 @@ struct sx_lane;
     X(SEAL, "operator", "seal ", NULL, NULL)              \
     X(PRIMITIVE, "primitive", "", "rows", NULL)           \
     X(READ, "read", "read ", "bytes", "row_group")        \
+    X(CACHE, "cache", "cached ", "bytes", NULL)           \
     X(WAIT, "wait", "wait: ", NULL, NULL)                 \
     X(SYNC, "sync", "sync: ", NULL, NULL)                 \
     X(COPY, "copy", "", "bytes", NULL)

@@ -14,6 +14,7 @@ struct entry {
     struct block *block;
     struct sx_chunk_place place;
     const uint8_t *bytes;
+    struct sx_cached_pages *pages; /* NULL: not known */
     uint64_t id;
 };
 
@@ -82,6 +83,7 @@ static void free_blocks(struct block *block) {
         struct block *next = block->next_evicted;
         for (struct entry *entry = block->entries, *sibling; entry; entry = sibling) {
             sibling = entry->sibling;
+            sx_cached_pages_release(entry->pages);
             free(entry);
         }
         sx_buffer_release(block->buffer);
@@ -101,7 +103,10 @@ bool sx_chunk_cache_find(struct sx_chunk_cache *cache, const struct sx_chunk_pla
         sx_lru_touch(&cache->blocks, &block->use);
         cache->n_hits++;
         cache->hit_bytes += place->length_bytes;
-        *out_chunk = (struct sx_cached_chunk){sx_buffer_retain(block->buffer), entry->bytes, entry->id};
+        if (entry->pages)
+            atomic_fetch_add_explicit(&entry->pages->references, 1, memory_order_relaxed);
+        *out_chunk =
+            (struct sx_cached_chunk){sx_buffer_retain(block->buffer), entry->bytes, entry->pages, entry->id};
     } else {
         cache->n_misses++;
     }
@@ -156,6 +161,32 @@ void sx_chunk_cache_insert(struct sx_chunk_cache *cache, struct sx_buffer *buffe
     }
     pthread_mutex_unlock(&cache->lock);
     free_blocks(evicted);
+}
+
+void sx_cached_pages_release(struct sx_cached_pages *pages) {
+    if (pages && atomic_fetch_sub_explicit(&pages->references, 1, memory_order_acq_rel) == 1)
+        free(pages);
+}
+
+void sx_chunk_cache_note_pages(struct sx_chunk_cache *cache, const struct sx_chunk_place *place,
+                               const uint8_t *bytes, const struct sx_page *pages, int n_pages) {
+    struct sx_cached_pages *made = malloc(sizeof *made + (size_t)n_pages * sizeof *pages);
+    if (!made)
+        return;
+    atomic_init(&made->references, 1);
+    made->n_pages = n_pages;
+    pthread_mutex_lock(&cache->lock);
+    struct entry *entry = find_entry(cache, place);
+    if (entry && !entry->pages) {
+        for (int i = 0; i < n_pages; i++) {
+            made->pages[i] = pages[i];
+            made->pages[i].bytes = entry->bytes + (pages[i].bytes - bytes);
+        }
+        entry->pages = made;
+        made = NULL;
+    }
+    pthread_mutex_unlock(&cache->lock);
+    sx_cached_pages_release(made);
 }
 
 /* Memory that a scan still uses would not come back, so its blocks stay. */

@@ -4,7 +4,7 @@
 #define SX_STORAGE_CACHE_H
 
 #include "storage/file.h"
-#include "tensor/tensor.h"
+#include "tensor/page.h"
 
 struct sx_chunk_cache;
 
@@ -15,9 +15,18 @@ struct sx_chunk_place {
     int64_t length_bytes;
 };
 
+/* The pages that were found in a chunk's bytes. Counted. */
+struct sx_cached_pages {
+    atomic_int references;
+    int n_pages;
+    struct sx_page pages[];
+};
+void sx_cached_pages_release(struct sx_cached_pages *pages); /* NULL allowed */
+
 struct sx_cached_chunk {
     struct sx_buffer *buffer; /* keeps `bytes`; one reference, the caller's */
     const uint8_t *bytes;
+    struct sx_cached_pages *pages; /* NULL: nobody has told; else one reference, the caller's */
     uint64_t
         id; /* of the entry: no two have the same, ever, so it may be a key for what was made of the bytes */
 };
@@ -43,6 +52,12 @@ struct sx_cached_part {
  * not change any more. */
 void sx_chunk_cache_insert(struct sx_chunk_cache *cache, struct sx_buffer *buffer,
                            struct sx_cached_part *parts, int n_parts);
+
+/* Remembers the pages that were found in the chunk, and are as they should be, for whoever finds it later;
+ * `bytes` is where their pointers count from. Passed over where the chunk is not there any more, or has some.
+ * They take sizeof(struct sx_page) each, which counts in no budget. */
+void sx_chunk_cache_note_pages(struct sx_chunk_cache *cache, const struct sx_chunk_place *place,
+                               const uint8_t *bytes, const struct sx_page *pages, int n_pages);
 
 struct sx_cache_usage sx_chunk_cache_usage(struct sx_chunk_cache *cache);
 

@@ -327,6 +327,21 @@ enum sx_status sx_page_walk_pruned(struct sx_page_walk *walk, int64_t rows, stru
     return SX_OK;
 }
 
+enum sx_status sx_page_walk_known(struct sx_page_walk *walk, const struct sx_page *pages, int n_pages,
+                                  struct sx_error *error) {
+    for (int i = 0; i < n_pages; i++) {
+        struct sx_page *page = append(walk->list, error);
+        if (!page)
+            return SX_OUT_OF_MEMORY;
+        *page = pages[i];
+        const bool is_dictionary = page->kind == SX_PAGE_DICTIONARY;
+        walk->has_dictionary |= is_dictionary;
+        walk->n_values += is_dictionary ? 0 : page->n_values;
+        walk->n_seen++;
+    }
+    return SX_OK;
+}
+
 bool sx_page_peek(const uint8_t *bytes, size_t length_bytes, struct sx_page_peek *out_peek) {
     struct sx_thrift in = sx_thrift_from(bytes, length_bytes);
     struct header header;

@@ -32,6 +32,10 @@ SX_MUST_CHECK enum sx_status sx_page_walk_page(struct sx_page_walk *walk, const 
 SX_MUST_CHECK enum sx_status sx_page_walk_pruned(struct sx_page_walk *walk, int64_t rows,
                                                  struct sx_error *error);
 
+/* Pages that were walked before, of the same bytes. */
+SX_MUST_CHECK enum sx_status sx_page_walk_known(struct sx_page_walk *walk, const struct sx_page *pages,
+                                                int n_pages, struct sx_error *error);
+
 /* What the header at `bytes` tells, for whoever wants no page's bytes. */
 struct sx_page_peek {
     size_t header_bytes;

@@ -460,6 +460,7 @@ void sx_scan_progress(const struct sx_scan *scan, struct sx_scan_progress *out_p
         .done_rows = atomic_load_explicit(&scan->done_rows, memory_order_relaxed),
         .pruned_rows = atomic_load_explicit(&scan->pruned_rows, memory_order_relaxed),
         .read_bytes = atomic_load_explicit(&scan->read_bytes, memory_order_relaxed),
+        .cached_bytes = atomic_load_explicit(&scan->cached_bytes, memory_order_relaxed),
         .row_groups = scan->n_units,
         .pruned_row_groups = atomic_load_explicit(&scan->pruned_groups, memory_order_relaxed),
     };

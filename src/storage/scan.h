@@ -113,6 +113,7 @@ struct sx_scan_progress {
     int64_t done_rows;  /* handed out or pruned */
     int64_t pruned_rows;
     int64_t read_bytes;
+    int64_t cached_bytes; /* that the cache had */
     int64_t row_groups;
     int64_t pruned_row_groups;
 };

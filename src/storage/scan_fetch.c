@@ -13,8 +13,9 @@ struct span {
     const uint8_t *bytes;     /* NULL: not read yet */
     struct sx_buffer *buffer; /* borrowed from the extent; from the cache: one reference */
     bool is_cached;
-    bool is_cold;      /* came from the disk */
-    uint64_t cache_id; /* of the cache's entry; 0: none */
+    bool is_cold;                  /* came from the disk */
+    uint64_t cache_id;             /* of the cache's entry; 0: none */
+    struct sx_cached_pages *pages; /* of the cache; NULL: to be found in the bytes */
 };
 
 /* Spans near to each other are read as one. */
@@ -137,6 +138,9 @@ static struct sx_chunk_place cache_place(const struct fetch *fetch, const struct
 
 static void find_cached(struct fetch *fetch) {
     struct sx_chunk_cache *cache = fetch->scan->storage->cache;
+    struct sx_lane *lane = sx_trace_thread_lane(fetch->scan->trace, "reader");
+    const int64_t began_ns = sx_span_begin(lane);
+    int64_t bytes = 0;
     for (int i = 0; cache && i < fetch->n_spans; i++) {
         struct span *span = &fetch->spans[i];
         const struct sx_chunk_place place = cache_place(fetch, span);
@@ -146,8 +150,13 @@ static void find_cached(struct fetch *fetch) {
         span->bytes = found.bytes;
         span->buffer = found.buffer;
         span->cache_id = found.id;
+        span->pages = found.pages;
         span->is_cached = true;
+        bytes += span->length_bytes;
     }
+    atomic_fetch_add_explicit(&fetch->scan->cached_bytes, bytes, memory_order_relaxed);
+    if (bytes > 0)
+        sx_span_end(lane, SX_SPAN_CACHE, "in the host's memory", began_ns, bytes, 0);
 }
 
 static void keep_extent(struct fetch *fetch, const struct extent *extent) {
@@ -235,23 +244,71 @@ static enum sx_status note_footprint(struct fetch *fetch, struct sx_error *error
 
 /* ---- pages ---- */
 
+/* Pages that the walk has appended since the list had `first` were found in the span. */
+static void note_pages(const struct fetch *fetch, const struct span *span, const struct sx_page_walk *walk,
+                       int first) {
+    if (span->cache_id == 0 || span->pages)
+        return;
+    const struct sx_chunk_place place = cache_place(fetch, span);
+    sx_chunk_cache_note_pages(fetch->scan->storage->cache, &place, span->bytes, walk->list->pages + first,
+                              walk->list->count - first);
+}
+
+/* Whether the cache knows the span's pages, and they are what is looked for: so many rows together. */
+static bool knows_pages(const struct span *span, int64_t rows) {
+    for (int i = 0; span->pages && i < span->pages->n_pages; i++)
+        rows -= span->pages->pages[i].kind == SX_PAGE_DICTIONARY ? 0 : span->pages->pages[i].n_values;
+    return span->pages && rows == 0;
+}
+
+static enum sx_status walk_known(struct sx_page_walk *walk, const struct span *span, struct sx_error *error) {
+    return sx_page_walk_known(walk, span->pages->pages, span->pages->n_pages, error);
+}
+
+static enum sx_status walk_head(const struct fetch *fetch, struct sx_page_walk *walk, const struct span *span,
+                                struct sx_error *error) {
+    const int first = walk->list->count;
+    if (knows_pages(span, 0))
+        return walk_known(walk, span, error);
+    SX_TRY(sx_page_walk_head(walk, span->bytes, (size_t)span->length_bytes, error));
+    note_pages(fetch, span, walk, first);
+    return SX_OK;
+}
+
+static enum sx_status walk_page(const struct fetch *fetch, struct sx_page_walk *walk, const struct span *span,
+                                int64_t rows, struct sx_error *error) {
+    const int first = walk->list->count;
+    if (knows_pages(span, rows))
+        return walk_known(walk, span, error);
+    SX_TRY(sx_page_walk_page(walk, span->bytes, (size_t)span->length_bytes, rows, error));
+    note_pages(fetch, span, walk, first);
+    return SX_OK;
+}
+
 /* The pages of a chunk of which only some were read. */
 static enum sx_status walk_places(struct fetch *fetch, struct sx_page_walk *walk, int column,
                                   struct sx_error *error) {
     const struct sx_page_places *places = places_of(fetch, column);
     int at = fetch->first_span[column], end = fetch->first_span[column + 1];
-    if (at < end && fetch->spans[at].page < 0) {
-        const struct span *head = &fetch->spans[at++];
-        SX_TRY(sx_page_walk_head(walk, head->bytes, (size_t)head->length_bytes, error));
-    }
+    if (at < end && fetch->spans[at].page < 0)
+        SX_TRY(walk_head(fetch, walk, &fetch->spans[at++], error));
     for (int p = 0; p < places->count; p++) {
         const struct span *span = at < end && fetch->spans[at].page == p ? &fetch->spans[at++] : NULL;
         if (span)
-            SX_TRY(sx_page_walk_page(walk, span->bytes, (size_t)span->length_bytes, places->places[p].rows,
-                                     error));
+            SX_TRY(walk_page(fetch, walk, span, places->places[p].rows, error));
         else
             SX_TRY(sx_page_walk_pruned(walk, places->places[p].rows, error));
     }
+    return SX_OK;
+}
+
+static enum sx_status walk_chunk(const struct fetch *fetch, struct sx_page_walk *walk,
+                                 const struct span *span, struct sx_error *error) {
+    const int first = walk->list->count;
+    if (knows_pages(span, walk->chunk->n_values))
+        return walk_known(walk, span, error);
+    SX_TRY(sx_page_walk_chunk(walk, span->bytes, (size_t)span->length_bytes, error));
+    note_pages(fetch, span, walk, first);
     return SX_OK;
 }
 
@@ -264,8 +321,7 @@ static enum sx_status walk_column(struct fetch *fetch, int column, struct sx_pag
     };
     if (places_of(fetch, column))
         return walk_places(fetch, &walk, column, error);
-    const struct span *span = &fetch->spans[fetch->first_span[column]];
-    return sx_page_walk_chunk(&walk, span->bytes, (size_t)span->length_bytes, error);
+    return walk_chunk(fetch, &walk, &fetch->spans[fetch->first_span[column]], error);
 }
 
 static enum sx_status own_column(struct fetch *fetch, int column, struct sx_buffer **out_owner,
@@ -380,8 +436,10 @@ enum sx_status scan_fetch(struct sx_scan *scan, const struct scan_unit *unit,
     for (int e = 0; e < fetch.n_extents; e++)
         sx_buffer_release(fetch.extents[e].read.buffer);
     for (int i = 0; i < fetch.n_spans; i++)
-        if (fetch.spans[i].is_cached)
+        if (fetch.spans[i].is_cached) {
             sx_buffer_release(fetch.spans[i].buffer);
+            sx_cached_pages_release(fetch.spans[i].pages);
+        }
     sx_arena_release(&fetch.arena);
     *out_is_cold = fetch.is_cold;
     if (status != SX_OK) {

@@ -129,7 +129,7 @@ struct sx_scan {
     atomic_int cold_batches; /* batches still to be read ahead, since the page cache lacked one */
     struct scan_profit index_profit, bloom_profit;
     int64_t total_rows;
-    atomic_int_fast64_t done_rows, pruned_rows, read_bytes, pruned_groups;
+    atomic_int_fast64_t done_rows, pruned_rows, read_bytes, cached_bytes, pruned_groups;
 };
 
 /* ---- scan_columns.c ---- */

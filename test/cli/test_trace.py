@@ -15,7 +15,7 @@ from check import Checks, require, scratch_directory
 from oracle import DuckDB, Tables, check_equal, run_stachio, stachio_command
 
 Q3 = (pathlib.Path(__file__).parent.parent.parent / "cli" / "tpch" / "q03.sql").read_text()
-CATEGORIES = {"query", "pipeline", "operator", "primitive", "read", "wait", "sync", "copy"}
+CATEGORIES = {"query", "pipeline", "operator", "primitive", "read", "cache", "wait", "sync", "copy"}
 EMULATED = os.path.join(os.environ.get("BUILD_DIR", ""), "libstachio_cuda_emulated.so")
 # What a sum, a count or an order has to wait for; more may come.
 DEVICE_CAUSES = {"pages decoded", "rows selected", "the end of a pipeline", "a batch to the host"}

@@ -79,20 +79,13 @@ out:
     return status;
 }
 
-/* Some bytes are others than they were: rows come out, or SX_FILE. What matters is that nothing else is
- * touched.
- */
-static enum sx_status try_damaged(struct conformance *c, const struct chunk *chunk) {
+/* Status of a read of all rows, and of looking at them. */
+static enum sx_status read_damaged(struct conformance *c, const struct chunk *chunk,
+                                   const struct sx_stored_chunk *stored) {
     const struct sx_backend_ops *ops = &c->backend->ops;
-    uint8_t *bytes = chunk->owner->data;
     struct sx_decoder *decoder = NULL;
     struct sx_tensor out = {0}, host = {0};
-    if (chunk->bytes.length == 0)
-        return SX_OK;
-    for (uint64_t n = 1 + below(c, 4); n > 0; n--)
-        bytes[below(c, chunk->bytes.length)] = (uint8_t)conformance_random(c);
-    const struct sx_stored_chunk stored = chunk_stored(c, chunk);
-    SX_TRY(own_error(c, ops->decoder_create(c->stream, &stored, &decoder)));
+    SX_TRY(own_error(c, ops->decoder_create(c->stream, stored, &decoder)));
     enum sx_status status = read_rows(c, decoder, 0, chunk->host.length, NULL, &out);
     CONFORM(c, status == SX_OK || status == SX_FILE, "decode: damaged pages give status %d: %s", (int)status,
             c->stream->error.text);
@@ -101,7 +94,23 @@ static enum sx_status try_damaged(struct conformance *c, const struct chunk *chu
     sx_tensor_release(&out);
     sx_tensor_release(&host);
     ops->decoder_destroy(c->stream, decoder);
+    return status;
+}
+
+/* Some bytes are others than they were: rows come out, or SX_FILE, and so again. What matters is that nothing
+ * else is touched. */
+static enum sx_status try_damaged(struct conformance *c, struct chunk *chunk) {
+    uint8_t *bytes = chunk->owner->data;
+    if (chunk->bytes.length == 0)
+        return SX_OK;
+    for (uint64_t n = 1 + below(c, 4); n > 0; n--)
+        bytes[below(c, chunk->bytes.length)] = (uint8_t)conformance_random(c);
+    chunk_renew(chunk);
+    const struct sx_stored_chunk stored = chunk_stored(c, chunk);
+    const enum sx_status status = read_damaged(c, chunk, &stored), again = read_damaged(c, chunk, &stored);
+    CONFORM(c, status == again, "decode: damaged pages give status %d, and then %d", (int)status, (int)again);
     memcpy(bytes, chunk->bytes.data, chunk->bytes.length);
+    chunk_renew(chunk);
     return status == SX_FILE ? SX_OK : status;
 }
 
@@ -135,11 +144,15 @@ static enum sx_status try_case(struct conformance *c, const struct column_case *
 
 void conform_decode(struct conformance *c) {
     for (int i = 0; i < decode_n_cases; i++) {
+        if (c->backend->cache_limit) /* none, a small one, or a large one */
+            c->backend->cache_limit(c->backend, (size_t[]){0, 20000, 64 << 20}[i % 3]);
         enum sx_status status = try_case(c, &decode_cases[i]);
         char name[SX_TYPE_NAME_BYTES];
         CONFORM(c, status == SX_OK, "decode %s from physical type %d: %s",
                 sx_type_name(decode_cases[i].type, name), (int)decode_cases[i].physical, c->error.text);
     }
     conform_decode_columns(c);
+    if (c->backend->cache_limit)
+        conform_decode_cache(c);
     conform_decode_bad(c);
 }

@@ -306,8 +306,18 @@ static enum sx_status make_pages(struct conformance *c, struct chunk *chunk,
         memcpy(chunk->owner->data, chunk->bytes.data, chunk->bytes.length);
     for (int i = 0; i < chunk->n_pages; i++)
         chunk->pages[i].bytes = (const uint8_t *)chunk->owner->data + chunk->offsets[i];
-    chunk->span = (struct sx_stored_span){chunk->owner->data, chunk->bytes.length, chunk->owner, 0};
+    chunk->spans[0] = (struct sx_stored_span){chunk->owner->data, chunk->bytes.length, chunk->owner, 0};
+    for (int i = 0; i < chunk->n_pages; i++)
+        chunk->spans[1 + i] =
+            (struct sx_stored_span){chunk->pages[i].bytes, chunk->pages[i].stored_bytes, chunk->owner, 0};
+    chunk_renew(chunk);
     return SX_OK;
+}
+
+void chunk_renew(struct chunk *chunk) {
+    static atomic_uint_fast64_t last_id;
+    for (int i = 0; i <= chunk->n_pages; i++)
+        chunk->spans[i].cache_id = atomic_fetch_add(&last_id, 1) + 1;
 }
 
 void chunk_release(struct chunk *chunk) {
@@ -334,11 +344,13 @@ enum sx_status chunk_make(struct conformance *c, const struct column_case *kind,
 }
 
 struct sx_stored_chunk chunk_stored(struct conformance *c, const struct chunk *chunk) {
+    const int n_spans[] = {0, 1, chunk->n_pages};
+    const uint64_t kind = below(c, 3);
     return (struct sx_stored_chunk){.spec = chunk->spec,
                                     .pages = chunk->pages,
                                     .n_pages = chunk->n_pages,
-                                    .spans = &chunk->span,
-                                    .n_spans = (int)below(c, 2),
+                                    .spans = &chunk->spans[kind == 2],
+                                    .n_spans = n_spans[kind],
                                     .owner = chunk->owner};
 }
 

@@ -25,7 +25,7 @@ struct chunk {
     int n_pages;
     struct bytes bytes;
     struct sx_buffer *owner;
-    struct sx_stored_span span;
+    struct sx_stored_span spans[1 + DECODE_MAX_PAGES]; /* all bytes; each page */
 };
 
 static inline uint64_t below(struct conformance *c, uint64_t end) {
@@ -38,12 +38,16 @@ SX_MUST_CHECK enum sx_status chunk_make(struct conformance *c, const struct colu
                                         enum sx_parquet_encoding encoding, int64_t rows, double nulls,
                                         struct chunk *out_chunk);
 void chunk_release(struct chunk *chunk);
-/* As a backend gets it; the span is there at random. */
+/* After its bytes have changed: the spans get other ids. */
+void chunk_renew(struct chunk *chunk);
+/* As a backend gets it: at random without spans, in one, or with one a page. */
 struct sx_stored_chunk chunk_stored(struct conformance *c, const struct chunk *chunk);
 
 /* Some of `rows` rows, ascending. */
 SX_MUST_CHECK enum sx_status chunk_select(struct conformance *c, int64_t rows, struct sx_tensor *out);
 
+/* decode_cache.c: what stays on the device */
+void conform_decode_cache(struct conformance *c);
 /* decode_columns.c: several columns of several chunks at once */
 void conform_decode_columns(struct conformance *c);
 

@@ -33,6 +33,8 @@ static uint64_t find(struct sx_chunk_cache *cache, struct sx_chunk_place place) 
     const uint8_t mark = (uint8_t)(place.file.inode * 31 + (uint64_t)place.offset);
     assert(found.bytes[0] == mark && found.bytes[place.length_bytes - 1] == mark);
     sx_buffer_release(found.buffer);
+    assert(!found.pages || found.pages->n_pages == 1 || place.file.inode != 9);
+    sx_cached_pages_release(found.pages);
     return found.id;
 }
 
@@ -144,6 +146,33 @@ static void test_pressure(void) {
     destroy(cache, pool);
 }
 
+/* Pages are told once, by whoever found them in his own copy of the bytes, and go with the chunk. */
+static void test_pages(void) {
+    struct sx_pool *pool;
+    struct sx_chunk_cache *cache = create(0, CHUNK_BYTES, &pool);
+    const struct sx_chunk_place place = place_of(4, 0);
+    struct sx_cached_chunk found;
+    uint8_t copy[CHUNK_BYTES] = {0};
+    const struct sx_page pages[] = {{.kind = SX_PAGE_DICTIONARY, .bytes = copy + 10, .n_values = 3},
+                                    {.bytes = copy + 500, .stored_bytes = 7, .n_values = 90}};
+    sx_chunk_cache_note_pages(cache, &place, copy, pages, 2); /* of a chunk that is not there */
+    insert(cache, pool, place);
+    assert(sx_chunk_cache_find(cache, &place, &found) && !found.pages);
+    sx_buffer_release(found.buffer);
+    sx_chunk_cache_note_pages(cache, &place, copy, pages, 2);
+    sx_chunk_cache_note_pages(cache, &place, copy, pages, 1);
+    assert(sx_chunk_cache_find(cache, &place, &found) && found.pages && found.pages->n_pages == 2);
+    assert(found.pages->pages[1].bytes == found.bytes + 500 && found.pages->pages[1].n_values == 90);
+    insert(cache, pool, place_of(4, 1)); /* drops it */
+    assert(!find(cache, place) && found.pages->pages[0].bytes == found.bytes + 10);
+    sx_cached_pages_release(found.pages);
+    sx_buffer_release(found.buffer);
+    insert(cache, pool, place);
+    assert(sx_chunk_cache_find(cache, &place, &found) && !found.pages);
+    sx_buffer_release(found.buffer);
+    destroy(cache, pool);
+}
+
 struct user {
     struct sx_chunk_cache *cache;
     struct sx_pool *pool;
@@ -152,10 +181,12 @@ struct user {
 
 static void *use(void *context) {
     struct user *user = context;
+    uint8_t copy[1];
+    const struct sx_page page = {.bytes = copy, .n_values = 1};
     for (int i = 0; i < N_STEPS; i++) {
         const struct sx_chunk_place place = place_of(9, rand_r(&user->seed) % N_PLACES);
-        if (!find(user->cache, place))
-            insert(user->cache, user->pool, place);
+        if (!find(user->cache, place) && insert(user->cache, user->pool, place))
+            sx_chunk_cache_note_pages(user->cache, &place, copy, &page, 1);
         if (i % 100 == 0 && sx_pool_reserve(user->pool, 40 * CHUNK_BYTES, NULL) == SX_OK)
             sx_pool_unreserve(user->pool, 40 * CHUNK_BYTES);
     }
@@ -183,6 +214,7 @@ int main(void) {
     test_changes();
     test_parts();
     test_pressure();
+    test_pages();
     test_users();
     puts("ok");
     return 0;

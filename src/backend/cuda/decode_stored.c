@@ -1,6 +1,7 @@
 /* Bytes of pages: from the host to the device, from the cache, and decompressed. */
 #include "backend/cuda/decode_stored.h"
 #include "backend/cuda/cache.h"
+#include "observe/trace.h"
 
 enum { ALIGNMENT = 16 };
 
@@ -142,6 +143,8 @@ static enum sx_status bring_column(struct decode_inflater *inflater, struct deco
 enum sx_status decode_bring(struct decode_call *call) {
     struct decode_inflater inflater = {.call = call};
     enum sx_status status = SX_OK;
+    struct sx_lane *lane = call->stream->base.lane;
+    const int64_t began_ns = sx_span_begin(lane);
     for (int r = 0; r < call->n_reads && status == SX_OK; r++) {
         status = bring_column(&inflater, &call->dictionaries[r]);
         if (status == SX_OK)
@@ -150,5 +153,7 @@ enum sx_status decode_bring(struct decode_call *call) {
     if (status == SX_OK)
         status = decode_inflate_listed(&inflater);
     decode_inflater_release(&inflater);
+    if (call->hit_bytes > 0)
+        sx_span_end(lane, SX_SPAN_CACHE, "in the device's memory", began_ns, call->hit_bytes, 0);
     return status;
 }
