@@ -274,8 +274,8 @@ void stachio_query_report(struct stachio_query *query, struct stachio_report *ou
 
 /* The least time in which the query's data could have come: T_min of PystachIO (section 6.1), on one machine.
  * Stored bytes of column chunks and pages that the scans needed, each once, over what brings them: the disk,
- * for those that were not in memory, and the link to the device, or on a CPU the memory, for all. What the
- * device keeps from earlier queries counts as if it had come over the link. */
+ * for those that were not in memory, and the link to the device, but for those that its cache had, or on a
+ * CPU the memory, for all. */
 struct stachio_floor {
     double seconds;    /* T_min; 0: nothing was read, or DuckDB answered */
     const char *bound; /* what needs that time: "disk", "link" or "memory" */
