@@ -1,50 +1,18 @@
 #include "api/device.h"
 
 #include <dlfcn.h>
-#include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "api/library.h"
 #include "backend/cpu/cpu.h"
 #include "backend/cuda/load.h"
 
-/* The folder of the library, or of the program, that holds this code. */
-static bool own_folder(char folder[PATH_MAX]) {
-    Dl_info info;
-    if (!dladdr((const void *)&sx_cpu_backend, &info) || !info.dli_fname || !realpath(info.dli_fname, folder))
-        return false;
-    char *slash = strrchr(folder, '/');
-    if (slash)
-        *slash = 0;
-    return slash != NULL;
-}
-
-/* The variable's value, or NULL when it is not set or empty. */
-static const char *environment(const char *name) {
-    const char *value = getenv(name);
-    return value && *value ? value : NULL;
-}
-
-static void *load_library(char *problem, size_t problem_bytes) {
-    const char *named = environment("STACHIO_CUDA_LIBRARY");
-    char folder[PATH_MAX], path[PATH_MAX + 32];
-    if (named)
-        snprintf(path, sizeof path, "%s", named);
-    else if (own_folder(folder))
-        snprintf(path, sizeof path, "%s/libstachio_cuda.so", folder);
-    else
-        snprintf(path, sizeof path, "libstachio_cuda.so");
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!library)
-        snprintf(problem, problem_bytes, "%s", dlerror());
-    return library;
-}
-
 static enum sx_status open_cuda(size_t limit_bytes, struct sx_device *device, struct sx_error *error) {
     char problem[512];
-    void *library = load_library(problem, sizeof problem);
+    void *library = sx_library_load("libstachio_cuda.so", "STACHIO_CUDA_LIBRARY", RTLD_NOW | RTLD_LOCAL,
+                                    problem, sizeof problem);
     if (!library)
         return sx_error_set(error, SX_UNSUPPORTED, "no CUDA backend: %s", problem);
     sx_cuda_open_function open = (sx_cuda_open_function)(uintptr_t)dlsym(library, "sx_cuda_open");
@@ -64,7 +32,7 @@ static enum sx_status open_cuda(size_t limit_bytes, struct sx_device *device, st
 
 /* Costs microseconds; loading the library and the driver costs far more. */
 static bool may_have_gpu(void) {
-    return environment("STACHIO_CUDA_LIBRARY") || access("/dev/nvidiactl", F_OK) == 0 ||
+    return sx_environment("STACHIO_CUDA_LIBRARY") || access("/dev/nvidiactl", F_OK) == 0 ||
            access("/dev/dxg", F_OK) == 0; /* Windows' subsystem for Linux */
 }
 
@@ -72,7 +40,7 @@ static bool may_have_gpu(void) {
 static enum sx_status choose(enum stachio_device *wanted, struct sx_error *error) {
     static const char *const names[] = {
         [STACHIO_DEVICE_AUTO] = "auto", [STACHIO_DEVICE_CPU] = "cpu", [STACHIO_DEVICE_CUDA] = "cuda"};
-    const char *named = *wanted == STACHIO_DEVICE_AUTO ? environment("STACHIO_DEVICE") : NULL;
+    const char *named = *wanted == STACHIO_DEVICE_AUTO ? sx_environment("STACHIO_DEVICE") : NULL;
     if (!named)
         return SX_OK;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)

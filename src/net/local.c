@@ -147,7 +147,7 @@ static void free_hub(struct hub *hub) {
     free(hub);
 }
 
-static void close_end(struct sx_transport *transport) {
+static bool close_end(struct sx_transport *transport) {
     struct end *end = (struct end *)transport;
     struct hub *hub = end->hub;
     pthread_mutex_lock(&end->lock);
@@ -162,6 +162,7 @@ static void close_end(struct sx_transport *transport) {
     }
     if (atomic_fetch_sub(&hub->open, 1) == 1)
         free_hub(hub);
+    return true;
 }
 
 static const struct sx_transport_ops ops = {.start = start, .send = send, .close = close_end};

@@ -1,4 +1,3 @@
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -159,11 +158,6 @@ const char *sx_net_rank_name(const struct sx_net *net, int rank) {
     return net->transport->rank_names[rank];
 }
 
-char *sx_rank_name(int rank, const char *host, long pid) {
-    char *name;
-    return asprintf(&name, "rank %d (host %s, pid %ld)", rank, host, pid) < 0 ? NULL : name;
-}
-
 /* ---- beginning and end ---- */
 
 static void destroy(struct sx_net *net) {
@@ -210,8 +204,7 @@ enum sx_status sx_net_create(struct sx_transport *transport, struct sx_net **out
     if (status == SX_OK)
         status = transport->ops->start(transport, &sx_net_events, net, error);
     if (status != SX_OK) {
-        transport->ops->close(transport);
-        if (net)
+        if (transport->ops->close(transport) && net)
             destroy(net);
         return status;
     }
@@ -241,6 +234,6 @@ void sx_net_close(struct sx_net *net) {
         status = sx_net_wait(net, sx_net_unsent, NULL, true, NULL, NULL);
     sx_net_unlock(net);
     (void)status; /* a lost rank has been told of; there is nothing to wait for then */
-    net->transport->ops->close(net->transport);
-    destroy(net);
+    if (net->transport->ops->close(net->transport))
+        destroy(net);
 }

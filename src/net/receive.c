@@ -135,14 +135,5 @@ static void lost(void *context, int rank) {
     sx_net_unlock(net);
 }
 
-static void broken(void *context, const struct sx_error *error) {
-    struct sx_net *net = context;
-    struct sx_error own = *error;
-    sx_error_prefix(&own, "%s", net->transport->rank_names[net->rank]);
-    pthread_mutex_lock(&net->lock);
-    sx_net_set_failure(net, &own, true);
-    sx_net_unlock(net);
-}
-
 const struct sx_transport_events sx_net_events = {
-    .expect = expect, .received = received, .sent = sent, .lost = lost, .broken = broken};
+    .expect = expect, .received = received, .sent = sent, .lost = lost};

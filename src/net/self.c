@@ -22,10 +22,11 @@ static void send(struct sx_transport *transport, int rank, const struct sx_frame
     sx_buffer_release(buffer);
 }
 
-static void close_self(struct sx_transport *transport) {
+static bool close_self(struct sx_transport *transport) {
     struct self *self = (struct self *)transport;
     free(self->rank_name);
     free(self);
+    return true;
 }
 
 enum sx_status sx_net_self_create(struct sx_net **out_net, struct sx_error *error) {

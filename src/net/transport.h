@@ -3,6 +3,8 @@
 #ifndef SX_NET_TRANSPORT_H
 #define SX_NET_TRANSPORT_H
 
+#include <stdio.h>
+
 #include "net/net.h"
 
 enum sx_frame_kind {
@@ -43,8 +45,6 @@ struct sx_transport_events {
     void (*sent)(void *context, int rank, const struct sx_frame *frame, size_t bytes);
     /* A rank is gone without a word. */
     void (*lost)(void *context, int rank);
-    /* The transport itself does not go on. */
-    void (*broken)(void *context, const struct sx_error *error);
 };
 
 struct sx_transport_ops {
@@ -56,8 +56,9 @@ struct sx_transport_ops {
      * over (NULL for no bytes) and releases it when its bytes have gone. Never to the own rank. */
     void (*send)(struct sx_transport *transport, int rank, const struct sx_frame *frame,
                  struct sx_buffer *buffer, size_t bytes);
-    /* No event comes after this. What has not gone is dropped: without a loss, nothing is there any more. */
-    void (*close)(struct sx_transport *transport);
+    /* No event comes after this. What has not gone is dropped: without a loss, nothing is there any more.
+     * False: after a loss a thread could not be ended; what it uses, the net included, stays. */
+    bool (*close)(struct sx_transport *transport);
 };
 
 /* A transport's struct begins with it. */
@@ -69,7 +70,10 @@ struct sx_transport {
 };
 
 /* The text of sx_net_rank_name, from malloc; NULL: no memory. */
-char *sx_rank_name(int rank, const char *host, long pid);
+static inline char *sx_rank_name(int rank, const char *host, long pid) {
+    char *name;
+    return asprintf(&name, "rank %d (host %s, pid %ld)", rank, host, pid) < 0 ? NULL : name;
+}
 
 /* Takes the transport over in every case, and starts it. */
 SX_MUST_CHECK enum sx_status sx_net_create(struct sx_transport *transport, struct sx_net **out_net,

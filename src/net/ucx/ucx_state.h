@@ -1,0 +1,57 @@
+/* Inside of libstachio_net.so: the transport's state. */
+#ifndef SX_NET_UCX_STATE_H
+#define SX_NET_UCX_STATE_H
+
+#include <pthread.h>
+#include <ucp/api/ucp.h>
+
+#include "net/transport.h"
+#include "net/ucx/lifeline.h"
+
+enum { SX_UCX_MESSAGE_ID = 1 };
+
+/* The header of an active message. */
+struct sx_ucx_header {
+    struct sx_frame frame;
+    uint32_t rank, unused;
+};
+
+/* A frame on its way out or in. */
+struct sx_ucx_transfer {
+    struct sx_ucx_transfer *next;
+    struct sx_ucx *ucx;
+    struct sx_ucx_header header;
+    int rank;
+    struct sx_buffer *buffer;
+    size_t bytes;
+};
+
+struct sx_ucx {
+    struct sx_transport base;
+    const struct sx_transport_events *events;
+    void *context;
+    struct sx_lifeline *lifeline;
+    ucp_context_h ucp;
+    ucp_worker_h worker; /* of the network thread, once that runs */
+    ucp_ep_h *endpoints; /* per rank; the own one is NULL */
+    int worker_fd, wake_fd;
+    pthread_t thread;
+    bool has_thread;
+    atomic_bool is_lost; /* some rank: nobody is waited for */
+    pthread_mutex_t lock;
+    struct sx_ucx_transfer *first, *last; /* to be sent */
+    bool stopping, sleeping;
+    char name[64];
+};
+
+/* The network thread: sends what is given, and takes what comes. */
+void *sx_ucx_thread(void *argument); /* a struct sx_ucx */
+SX_MUST_CHECK enum sx_status sx_ucx_set_handler(struct sx_ucx *ucx, struct sx_error *error);
+void sx_ucx_send(struct sx_transport *transport, int rank, const struct sx_frame *frame,
+                 struct sx_buffer *buffer, size_t bytes);
+/* What is sent to the rank does not arrive, or the life line says so. */
+void sx_ucx_lost(void *argument, int rank);
+/* The thread ends soon. */
+void sx_ucx_stop(struct sx_ucx *ucx);
+
+#endif
