@@ -20,7 +20,7 @@ from oracle import TIMEOUT_S, DuckDB, Tables, difference, parse_csv, run_stachio
 EMULATED = os.path.join(os.environ.get("BUILD_DIR", ""), "libstachio_cuda_emulated.so")
 SQL = "SELECT k, count(*) AS n, sum(v) AS s, min(t) AS t FROM t WHERE v % 7 <> 3 GROUP BY k ORDER BY k"
 RANGE = "SELECT count(*) AS n, sum(v) AS s, max(t) AS t FROM t WHERE v BETWEEN {} AND {}"
-ROWS = 4000
+ROWS, WIDE_COLUMNS = 4000, 30
 # Codec, version of data pages, whether they have CRCs.
 LAYOUTS = (("none", "1.0", False), ("snappy", "1.0", False), ("snappy", "2.0", True), ("zstd", "1.0", True), ("zstd", "2.0", False),
            ("gzip", "1.0", False), ("lz4", "2.0", False))
@@ -94,6 +94,19 @@ def check_ranges(tables):
         require(not found, f"{sql}\n{found}")
 
 
+def check_memory(scratch):
+    """The cache may take all of the device's memory, and gives it up when a query needs it."""
+    path = os.path.join(scratch, "wide.parquet")
+    texts = {f"c{c}": [f"{(i * 7919 + c) % 4001} of column {c}" for i in range(ROWS)] for c in range(WIDE_COLUMNS)}
+    pq.write_table(pa.table(texts), path, compression="snappy", use_dictionary=False)
+    tables = Tables(globs={"t": path})
+    statements = [f"SELECT max(c{c}) AS c FROM t" for c in range(WIDE_COLUMNS)]
+    given = answers(run(tables, "device", statements, "--device-memory-limit", "2MB", "--device-cache-size", "2MB", "--threads", "2"),
+                    len(statements))
+    for column, answer in zip(texts.values(), given):
+        require(answer.rows == [(max(column),)], f"{answer.rows}, not {max(column)}")
+
+
 def check_changed(tables, layout):
     """A file is replaced between two statements of one run: the second comes through a pipe, which opens after the first."""
     path, script = os.path.join(tables.directory, "t.parquet"), os.path.join(tables.directory, "script")
@@ -132,9 +145,10 @@ def cases(scratch):
         yield f"three workers, {name}", functools.partial(check_answers, tables, "--threads", "3")
         for size in ("1", "12KB", "40KB"):
             yield f"room for {size}, {name}", functools.partial(check_answers, tables, "--device-cache-size", size)
-        yield f"little memory, {name}", functools.partial(check_answers, tables, "--device-memory-limit", "4MB")
+        yield f"little memory, {name}", functools.partial(check_answers, tables, "--device-memory-limit", "2MB")
         yield f"ranges, {name}", functools.partial(check_ranges, tables)
         yield f"changed, {name}", functools.partial(check_changed, make_tables(os.path.join(scratch, f"{name} changed"), layout), layout)
+    yield "the cache gives memory up", functools.partial(check_memory, scratch)
     for codec in ("snappy", "zstd", "gzip"):
         folder = os.path.join(scratch, f"{codec}-damaged")
         os.makedirs(folder)

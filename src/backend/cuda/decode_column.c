@@ -214,14 +214,17 @@ enum sx_status decode_column_issue(struct decode_call *call, struct decode_colum
  * are no page's. */
 static enum sx_status make_heap(struct decode_call *call, struct decode_column *column,
                                 const struct decode_column *entries) {
+    const struct sx_decoder *last = NULL;
     int n = 0, room = 4;
-    for (int32_t i = 0; i < column->n_pages; i++)
-        room += 2 * column->listed[i].decoder->n_copies;
+    for (int32_t i = 0; i < column->n_pages; i++) {
+        room += column->listed[i].decoder != last ? 2 * column->listed[i].decoder->n_copies : 0;
+        last = column->listed[i].decoder;
+    }
     struct sx_buffer **buffers = calloc((size_t)room, sizeof *buffers);
     if (!buffers)
         return sx_error_set(&call->stream->base.error, SX_OUT_OF_MEMORY, "no memory for a list of buffers");
     if (cuda_counter(call->stream, column->counter + 1)) {
-        const struct sx_decoder *last = NULL;
+        last = NULL;
         for (int32_t i = 0; i < column->n_pages; i++) {
             const struct sx_decoder *decoder = column->listed[i].decoder;
             for (int k = 0; decoder != last && k < decoder->n_copies; k++) {
