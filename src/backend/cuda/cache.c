@@ -89,7 +89,7 @@ struct cuda_image *cuda_cache_find(struct cuda_cache *cache, uint64_t id) {
 
 void cuda_cache_insert(struct cuda_cache *cache, struct cuda_stream *stream, struct cuda_image *image) {
     struct cuda_image *evicted = NULL;
-    cuda_hand_over(stream);
+    cuda_share(stream, image->buffer->data);
     pthread_mutex_lock(&cache->lock);
     if (image->buffer->size_bytes <= cache->limit_bytes && !find(cache, image->id)) {
         image->link.hash = sx_hash_mix(0, image->id);

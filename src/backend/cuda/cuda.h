@@ -122,6 +122,8 @@ SX_MUST_CHECK enum sx_status cuda_allocator_create(struct cuda_stream *stream, s
 /* From now on other streams may see what this one has in use. To be called before they can: where an object
  * that workers share was changed, and at the executor's synchronisation. */
 void cuda_hand_over(struct cuda_stream *stream);
+/* The same for one block of the stream's memory, in use. */
+void cuda_share(struct cuda_stream *stream, const void *memory);
 /* What is still in use is given back when it is released. The stream has been synchronised. */
 void cuda_allocator_close(struct cuda_allocator *allocator);
 

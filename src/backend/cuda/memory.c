@@ -26,9 +26,10 @@ struct size_queue {
 
 /* A block in use. */
 struct live {
-    void *memory; /* NULL: a free place */
-    uint64_t hand_over;
+    void *memory;       /* NULL: a free place */
+    uint64_t hand_over; /* how many there had been when it was taken, or already_seen */
 };
+static const uint64_t already_seen = UINT64_MAX;
 
 struct cuda_allocator {
     pthread_mutex_t lock;
@@ -117,6 +118,17 @@ void cuda_hand_over(struct cuda_stream *stream) {
     pthread_mutex_lock(&stream->allocator->lock);
     stream->allocator->hand_overs++;
     pthread_mutex_unlock(&stream->allocator->lock);
+}
+
+void cuda_share(struct cuda_stream *stream, const void *memory) {
+    struct cuda_allocator *allocator = stream->allocator;
+    pthread_mutex_lock(&allocator->lock);
+    if (allocator->live_room) {
+        struct live *live = &allocator->live[place_of(allocator, memory)];
+        if (live->memory)
+            live->hand_over = already_seen;
+    }
+    pthread_mutex_unlock(&allocator->lock);
 }
 
 /* ---- kept blocks ---- */
