@@ -181,6 +181,29 @@ static enum sx_status list_units(struct sx_scan *scan, struct sx_error *error) {
     return SX_OK;
 }
 
+/* Drops all but the share's row groups: those whose middle byte is in it. */
+static void keep_share(struct sx_scan *scan, int share, int n_shares) {
+    sx_u128 total = 0, before = 0;
+    int kept = 0;
+    for (int u = 0; u < scan->n_units; u++)
+        total += scan_unit_bytes(scan, &scan->units[u]);
+    for (int f = 0; f < scan->n_files; f++)
+        scan->files[f].n_units_left = 0;
+    scan->total_rows = 0;
+    for (int u = 0; u < scan->n_units; u++) {
+        const struct scan_unit unit = scan->units[u];
+        const size_t bytes = scan_unit_bytes(scan, &unit);
+        const bool is_ours = (before + bytes / 2) * (unsigned)n_shares / total == (unsigned)share;
+        before += bytes;
+        if (!is_ours)
+            continue;
+        scan->units[kept++] = unit;
+        scan->files[unit.file].n_units_left++;
+        scan->total_rows += scan_unit_rows(scan, &unit);
+    }
+    scan->n_units = kept;
+}
+
 /* Few and large ones keep a device busy, but some have to overlap. */
 static int64_t rows_of_batch(const struct sx_scan *scan) {
     enum { BATCHES = 4, LEAST_PART = 8 };
@@ -217,6 +240,8 @@ static enum sx_status fill(struct sx_scan *scan, const struct sx_scan_request *r
     SX_TRY(copy_request(scan, request, error));
     SX_TRY(open_files(scan, request, error));
     SX_TRY(list_units(scan, error));
+    if (request->n_shares > 0)
+        keep_share(scan, request->share, request->n_shares);
     return list_batches(scan, error);
 }
 

@@ -57,6 +57,9 @@ struct sx_scan_request {
     /* Row groups are given in batches of consecutive ones, with about so many rows; down to 1/8 of them where
      * the table would not make four batches. 0: each alone. */
     int64_t batch_rows;
+    /* Only the row groups of share `share` out of n_shares: consecutive ones, with about as many bytes as
+     * another share's. Every row group is in one share. n_shares 0: all. */
+    int share, n_shares;
     size_t queue_bytes;     /* most bytes read ahead and not yet taken (adaptive regulation, seed 002, 5.4) */
     struct sx_trace *trace; /* of reads and waits; may be NULL; outlives the scan */
     struct sx_footprint *footprint; /* gets what is read, or taken from the cache; may be NULL; outlives it */
