@@ -37,6 +37,27 @@ static enum sx_status grow_pipelines(struct builder *b) {
     return SX_OK;
 }
 
+/* Driven pipelines have the number of the one that drives them. */
+static void number_driven(const struct sx_source *source, int number) {
+    struct sx_pipeline *driven = source->drives ? source->drives->driven : NULL;
+    for (; driven; driven = driven->next) {
+        driven->index = number;
+        number_driven(driven->source, number);
+    }
+}
+
+static enum sx_status add_driven(struct builder *b, const struct sx_pipeline *pipeline) {
+    struct sx_pipeline *made = SX_ARENA_NEW(&b->run->arena, struct sx_pipeline);
+    if (!made)
+        return sx_no_memory(b->error, "a pipeline");
+    *made = *pipeline;
+    struct sx_pipeline **at = &pipeline->sink->driven;
+    while (*at)
+        at = &(*at)->next;
+    *at = made;
+    return SX_OK;
+}
+
 static enum sx_status add_pipeline(struct builder *b, struct sx_source *source, struct target target) {
     SX_TRY(grow_pipelines(b));
     int n = 0;
@@ -48,13 +69,16 @@ static enum sx_status add_pipeline(struct builder *b, struct sx_source *source, 
     n = 0;
     for (const struct link *l = target.chain; l; l = l->next)
         transforms[n++] = l->transform;
-    struct sx_pipeline *pipeline = &b->run->pipelines[b->run->n_pipelines];
-    *pipeline = (struct sx_pipeline){.index = b->run->n_pipelines++,
-                                     .source = source,
-                                     .transforms = transforms,
-                                     .n_transforms = n,
-                                     .sink = target.sink};
+    struct sx_pipeline pipeline = {.index = b->run->n_pipelines,
+                                   .source = source,
+                                   .transforms = transforms,
+                                   .n_transforms = n,
+                                   .sink = target.sink};
     target.sink->feeders++;
+    if (target.sink->is_driven)
+        return add_driven(b, &pipeline);
+    number_driven(source, pipeline.index);
+    b->run->pipelines[b->run->n_pipelines++] = pipeline;
     return SX_OK;
 }
 
@@ -74,6 +98,9 @@ static enum sx_status build_into(struct builder *b, const struct sx_plan *plan, 
     return build_node(b, plan, (struct target){.sink = sink, .pending = &pending}, filters);
 }
 
+static enum sx_status build_side(struct builder *b, struct sx_join_build *join, int side,
+                                 struct target target, const struct sx_pending_filter *filters);
+
 /* Builds the joins that the chain probes, before the pipeline that probes them. */
 static enum sx_status build_pending(struct builder *b, struct target target) {
     for (;;) {
@@ -82,7 +109,8 @@ static enum sx_status build_pending(struct builder *b, struct target target) {
         SX_TRY(sx_pending_take(b->run, *target.pending, &next, &filters, b->error));
         if (!next)
             return SX_OK;
-        SX_TRY(build_into(b, next->plan->children[1], &next->sink, filters));
+        struct sx_pending_build *pending = NULL;
+        SX_TRY(build_side(b, next, 1, (struct target){.sink = &next->sink, .pending = &pending}, filters));
         next->scheduled = true;
     }
 }
@@ -107,7 +135,8 @@ static enum sx_status build_scan(struct builder *b, const struct sx_plan *plan, 
         return sx_no_memory(b->error, "a scan");
     n = 0;
     for (const struct sx_pending_filter *f = filters; f; f = f->next)
-        list[n++] = (struct sx_runtime_filter){.join = f->join, .column = plan->u.scan.projection[f->column]};
+        list[n++] = (struct sx_runtime_filter){
+            .join = f->join, .column = plan->u.scan.projection[f->column], .crosses = f->crosses};
     struct sx_source *source;
     SX_TRY(sx_scan_create(b->run, plan, list, n, &source, b->error));
     b->run->scans[b->run->n_scans++] = (struct sx_scan_source *)source;
@@ -146,12 +175,57 @@ static enum sx_status build_join(struct builder *b, const struct sx_plan *plan, 
     const struct sx_pending_filter *below = NULL;
     SX_TRY(sx_filters_below(b->run, plan, 0, filters, &below, b->error));
     SX_TRY(sx_filters_of_join(b->run, build, &below, b->error));
-    SX_TRY(build_node(b, plan->children[0], probed, below));
+    SX_TRY(build_side(b, build, 0, probed, below));
     if (!sx_join_is_right(plan->u.join.kind))
         return SX_OK;
     struct sx_source *rest;
     SX_TRY(sx_join_rest_create(b->run, build, &rest, b->error));
     return add_pipeline(b, rest, target);
+}
+
+/* Rows whose number has to be known stay in a collector first. */
+static enum sx_status build_kept(struct builder *b, const struct sx_plan *plan, struct sx_sink *exchange,
+                                 const struct sx_pending_filter *filters) {
+    struct sx_collector *kept;
+    struct sx_source *source;
+    SX_TRY(sx_collector_create(b->run, plan, "EXCHANGE size", &kept, b->error));
+    SX_TRY(build_into(b, plan, &kept->sink, filters));
+    SX_TRY(sx_collector_source(b->run, kept, "EXCHANGE rows", &source, b->error));
+    sx_exchange_set_kept(exchange, kept);
+    return add_pipeline(b, source, (struct target){.sink = exchange});
+}
+
+static enum sx_status build_exchange(struct builder *b, const struct sx_plan *plan, struct target target,
+                                     const struct sx_pending_filter *filters, struct sx_join_build *join,
+                                     bool is_build) {
+    struct sx_sink *sink;
+    struct sx_source *source;
+    const struct sx_pending_filter *below = NULL;
+    SX_TRY(sx_exchange_create(b->run, plan, join, is_build, &sink, &source, b->error));
+    SX_TRY(build_pending(b, target)); /* the child's scans may be filtered by them */
+    SX_TRY(sx_filters_below(b->run, plan, 0, filters, &below, b->error));
+    if (sx_exchange_wants_size(plan, is_build))
+        SX_TRY(build_kept(b, plan->children[0], sink, below));
+    else
+        SX_TRY(build_into(b, plan->children[0], sink, below));
+    return add_pipeline(b, source, target);
+}
+
+static enum sx_status build_root_only(struct builder *b, const struct sx_plan *plan, struct target target,
+                                      const struct sx_pending_filter *filters) {
+    struct sx_transform *transform;
+    SX_TRY(sx_root_only_create(b->run, &transform, b->error));
+    SX_TRY(prepend(b, transform, &target));
+    return build_child(b, plan, 0, target, filters);
+}
+
+/* A child of a join: 0 its probe side, 1 its build side. */
+static enum sx_status build_side(struct builder *b, struct sx_join_build *join, int side,
+                                 struct target target, const struct sx_pending_filter *filters) {
+    const struct sx_plan *plan = join->plan->children[side];
+    if (plan->kind == SX_PLAN_EXCHANGE && plan->u.exchange.kind != SX_EXCHANGE_ROOT_ONLY)
+        return build_exchange(b, plan, target, filters, join, side == 1);
+    return build_node(b, plan, target, filters);
 }
 
 typedef enum sx_status breaker_create(struct sx_run *run, const struct sx_plan *plan,
@@ -222,7 +296,10 @@ static enum sx_status build_node(struct builder *b, const struct sx_plan *plan, 
     case SX_PLAN_SET_ALL: return build_set_all(b, plan, target);
     case SX_PLAN_MATERIALIZE: return build_materialize(b, plan, target, filters);
     case SX_PLAN_REFERENCE: return build_reference(b, plan, target);
-    case SX_PLAN_EXCHANGE: break;
+    case SX_PLAN_EXCHANGE:
+        return plan->u.exchange.kind == SX_EXCHANGE_ROOT_ONLY
+                   ? build_root_only(b, plan, target, filters)
+                   : build_exchange(b, plan, target, filters, NULL, false);
     }
     return sx_error_set(b->error, SX_INTERNAL, "a plan node of kind %d", (int)plan->kind);
 }
@@ -230,5 +307,13 @@ static enum sx_status build_node(struct builder *b, const struct sx_plan *plan, 
 enum sx_status sx_pipelines_build(struct sx_run *run, const struct sx_plan *plan, struct sx_sink *sink,
                                   struct sx_error *error) {
     struct builder b = {.run = run, .error = error};
-    return build_into(&b, plan, sink, NULL);
+    struct sx_collector *kept;
+    struct sx_source *source;
+    if (!run->options.net || !run->options.write)
+        return build_into(&b, plan, sink, NULL);
+    /* what is written comes in order, which rows of other ranks do not */
+    SX_TRY(sx_collector_create(run, plan, "RESULT", &kept, error));
+    SX_TRY(build_into(&b, plan, &kept->sink, NULL));
+    SX_TRY(sx_collector_source(run, kept, "RESULT", &source, error));
+    return add_pipeline(&b, source, (struct target){.sink = sink});
 }

@@ -14,6 +14,7 @@ SX_MUST_CHECK enum sx_status sx_pipelines_build(struct sx_run *run, const struct
 struct sx_pending_filter {
     struct sx_join_build *join;
     int32_t column;
+    bool crosses; /* there is an exchange in between: the rows may be another rank's */
     const struct sx_pending_filter *next;
 };
 

@@ -129,12 +129,12 @@ static bool may_lose_build_rows(enum sx_join_kind kind) {
            kind == SX_JOIN_SINGLE || kind == SX_JOIN_RIGHT_SEMI;
 }
 
-static enum sx_status add_filter(struct sx_run *run, struct sx_join_build *join, int32_t column,
+static enum sx_status add_filter(struct sx_run *run, struct sx_join_build *join, int32_t column, bool crosses,
                                  const struct sx_pending_filter **filters, struct sx_error *error) {
     struct sx_pending_filter *made = SX_ARENA_NEW(&run->arena, struct sx_pending_filter);
     if (!made)
         return sx_no_memory(error, "a runtime filter");
-    *made = (struct sx_pending_filter){.join = join, .column = column, .next = *filters};
+    *made = (struct sx_pending_filter){.join = join, .column = column, .crosses = crosses, .next = *filters};
     *filters = made;
     return SX_OK;
 }
@@ -150,7 +150,7 @@ static enum sx_status filter_by(struct sx_run *run, struct sx_join_build *from, 
         struct origin mine = probe_key_origin(to, k);
         bool equal = mine.plan == wanted.plan && mine.column == wanted.column;
         if (equal && !key->null_equal && key->build->kind == SX_EXPR_COLUMN)
-            SX_TRY(add_filter(run, from, key->build->column, filters, error));
+            SX_TRY(add_filter(run, from, key->build->column, false, filters, error));
     }
     return SX_OK;
 }
@@ -185,7 +185,7 @@ enum sx_status sx_pending_take(struct sx_run *run, struct sx_pending_build *list
     best->taken = true;
     for (const struct sx_pending_filter *f = best->filters; f; f = f->next)
         if (f->join->scheduled)
-            SX_TRY(add_filter(run, f->join, f->column, &filters, error));
+            SX_TRY(add_filter(run, f->join, f->column, f->crosses, &filters, error));
     for (struct sx_pending_build *p = list; p && may_lose_build_rows(best->build->plan->u.join.kind);
          p = p->next)
         SX_TRY(filter_by(run, p->build, best->build->plan, &filters, error));

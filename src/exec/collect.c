@@ -6,6 +6,7 @@
 
 struct kept_batch {
     int64_t sequence;
+    int64_t place; /* in which it came, while they are sorted */
     struct sx_batch batch;
 };
 
@@ -14,6 +15,7 @@ struct sx_worker_batches {
     int64_t count;
     int64_t capacity;
     int64_t rows;
+    bool is_unordered;
 };
 
 /* Rows behind this one are not kept. */
@@ -23,10 +25,11 @@ static int64_t last_row(const struct sx_collector *collector) {
     return collector->limit + collector->offset;
 }
 
-/* A worker's batches ascend: once it has brought enough rows, its later ones can't be among the first. */
+/* Where a worker's batches ascend: once it has brought enough rows, its later ones can't be among the first.
+ */
 static bool collector_satisfied(const struct sx_sink *sink, const struct sx_worker *worker) {
     const struct sx_collector *collector = (const struct sx_collector *)sink;
-    return collector->workers[worker->index].rows >= last_row(collector);
+    return !worker->pipeline->source->drives && collector->workers[worker->index].rows >= last_row(collector);
 }
 
 static enum sx_status collector_consume(struct sx_sink *sink, struct sx_worker *worker,
@@ -43,6 +46,8 @@ static enum sx_status collector_consume(struct sx_sink *sink, struct sx_worker *
         mine->kept = grown;
         mine->capacity = capacity;
     }
+    if (mine->count > 0 && mine->kept[mine->count - 1].sequence > worker->sequence)
+        mine->is_unordered = true;
     mine->rows += batch->rows;
     mine->kept[mine->count++] = (struct kept_batch){.sequence = worker->sequence, .batch = *batch};
     *batch = (struct sx_batch){0};
@@ -81,6 +86,8 @@ static enum sx_status trim(struct sx_collector *collector, struct sx_worker *wor
         } else if (kept++ < i) {
             collector->batches[kept - 1] = *batch;
             *batch = (struct sx_batch){0};
+            if (collector->sequences)
+                collector->sequences[kept - 1] = collector->sequences[i];
         }
     }
     collector->n_batches = kept;
@@ -100,22 +107,50 @@ static int earliest(const struct sx_collector *collector, const int64_t *taken, 
     return best;
 }
 
-/* Each worker's batches ascend, so this is a merge. */
+static int compare_kept(const void *a, const void *b) {
+    const struct kept_batch *left = a, *right = b;
+    if (left->sequence != right->sequence)
+        return left->sequence < right->sequence ? -1 : 1;
+    return (left->place > right->place) - (left->place < right->place);
+}
+
+/* For the order among all ranks' batches. */
+static int64_t place_of(const struct kept_batch *kept) {
+    return sx_sequence_place(kept->sequence >> SX_SEQUENCE_BITS, kept->sequence);
+}
+
+/* Batches that other ranks sent came in any order. */
+static void order_kept(struct sx_worker_batches *list) {
+    if (!list->is_unordered)
+        return;
+    for (int64_t i = 0; i < list->count; i++)
+        list->kept[i].place = i;
+    qsort(list->kept, (size_t)list->count, sizeof *list->kept, compare_kept);
+}
+
+/* Each worker's batches ascend then, so this is a merge. */
 static enum sx_status collector_seal(struct sx_sink *sink, struct sx_worker *worker) {
     struct sx_collector *collector = (struct sx_collector *)sink;
     int n_workers = worker->run->n_workers;
     int64_t total = 0;
-    for (int w = 0; w < n_workers; w++)
+    for (int w = 0; w < n_workers; w++) {
+        order_kept(&collector->workers[w]);
         total += collector->workers[w].count;
+    }
+    const bool has_ranks = worker->run->options.net;
     struct sx_batch *batches = calloc((size_t)total + 1, sizeof *batches);
     int64_t *taken = calloc((size_t)n_workers, sizeof *taken);
-    if (!batches || !taken) {
+    collector->sequences = has_ranks ? calloc((size_t)total + 1, sizeof *collector->sequences) : NULL;
+    if (!batches || !taken || (has_ranks && !collector->sequences)) {
         free(batches);
         free(taken);
         return sx_no_memory(sx_worker_error(worker), "a list of batches");
     }
     for (int w = earliest(collector, taken, n_workers); w >= 0; w = earliest(collector, taken, n_workers)) {
-        batches[collector->n_batches] = collector->workers[w].kept[taken[w]++].batch;
+        const struct kept_batch *kept = &collector->workers[w].kept[taken[w]++];
+        batches[collector->n_batches] = kept->batch;
+        if (has_ranks)
+            collector->sequences[collector->n_batches] = place_of(kept);
         collector->rows += batches[collector->n_batches++].rows;
     }
     for (int w = 0; w < n_workers; w++) {
@@ -143,6 +178,7 @@ static void collector_destroy(struct sx_run *run, struct sx_operator *op) {
     }
     sx_collector_drop(collector);
     free(collector->batches);
+    free(collector->sequences);
 }
 
 enum sx_status sx_collector_create(struct sx_run *run, const struct sx_plan *plan, const char *name,
@@ -199,7 +235,7 @@ static enum sx_status source_next(struct sx_source *source, struct sx_worker *wo
     *out_done = at >= reader->collector->n_batches;
     if (*out_done)
         return SX_OK;
-    worker->sequence = at;
+    worker->sequence = reader->collector->sequences ? reader->collector->sequences[at] : at;
     return sx_batch_share(&reader->collector->batches[at], out_batch, sx_worker_error(worker));
 }
 

@@ -57,6 +57,8 @@ enum sx_status sx_run_create(const struct sx_exec_options *options, const struct
         return sx_no_memory(error, "a query");
     run->options = *options;
     pthread_mutex_init(&run->error_lock, NULL);
+    pthread_mutex_init(&run->events_lock, NULL);
+    pthread_cond_init(&run->events_changed, NULL);
     enum sx_status status = create_parts(run, plan, error);
     if (status != SX_OK) {
         sx_run_destroy(run);
@@ -78,6 +80,8 @@ void sx_run_destroy(struct sx_run *run) {
     sx_traced_destroy(run->traced);
     free(run->workers);
     free(run->pipelines);
+    pthread_cond_destroy(&run->events_changed);
+    pthread_mutex_destroy(&run->events_lock);
     pthread_mutex_destroy(&run->error_lock);
     sx_arena_release(&run->arena);
     free(run);
@@ -86,7 +90,15 @@ void sx_run_destroy(struct sx_run *run) {
 /* ---- running ---- */
 
 enum sx_status sx_run_execute(struct sx_run *run, struct sx_error *error) {
-    return sx_run_pipelines(run, error);
+    if (!run->options.net)
+        return sx_run_pipelines(run, error);
+    enum sx_status status = sx_exchanges_open(run, error);
+    if (status == SX_OK)
+        status = sx_run_pipelines(run, error);
+    else
+        sx_net_fail(run->options.net, error);
+    sx_exchanges_close(run);
+    return status;
 }
 
 enum sx_status sx_run_next(struct sx_run *run, struct sx_batch *out_batch, struct sx_error *error) {
@@ -122,34 +134,59 @@ static void report_operator(struct sx_run *run, int pipeline, const struct sx_op
     }
 }
 
+/* The first of the pipelines that p's source drives. */
+static const struct sx_pipeline *driven_by(const struct sx_pipeline *p) {
+    return p->source->drives ? p->source->drives->driven : NULL;
+}
+
+static int count_operators(const struct sx_pipeline *p) {
+    int n = p->n_transforms + 2;
+    for (const struct sx_pipeline *below = driven_by(p); below; below = below->next)
+        n += count_operators(below);
+    return n;
+}
+
+/* Those of the pipelines that it drives come first; returns how many. */
+static int report_pipeline(struct sx_run *run, const struct sx_pipeline *p,
+                           struct sx_operator_report *reports) {
+    int n = 0;
+    for (const struct sx_pipeline *below = driven_by(p); below; below = below->next)
+        n += report_pipeline(run, below, reports + n);
+    report_operator(run, p->index, &p->source->base, &reports[n++]);
+    for (int t = 0; t < p->n_transforms; t++)
+        report_operator(run, p->index, &p->transforms[t]->base, &reports[n++]);
+    report_operator(run, p->index, &p->sink->base, &reports[n++]);
+    return n;
+}
+
 int sx_run_report(struct sx_run *run, const struct sx_operator_report **out_reports) {
     int n = 0;
     for (int i = 0; i < run->n_pipelines; i++)
-        n += run->pipelines[i].n_transforms + 2;
+        n += count_operators(&run->pipelines[i]);
     run->reports = SX_ARENA_ARRAY(&run->arena, n, struct sx_operator_report);
     *out_reports = run->reports;
     if (!run->reports)
         return 0;
     n = 0;
-    for (int i = 0; i < run->n_pipelines; i++) {
-        const struct sx_pipeline *p = &run->pipelines[i];
-        report_operator(run, i, &p->source->base, &run->reports[n++]);
-        for (int t = 0; t < p->n_transforms; t++)
-            report_operator(run, i, &p->transforms[t]->base, &run->reports[n++]);
-        report_operator(run, i, &p->sink->base, &run->reports[n++]);
-    }
+    for (int i = 0; i < run->n_pipelines; i++)
+        n += report_pipeline(run, &run->pipelines[i], run->reports + n);
     return n;
+}
+
+/* Behind `text`; NULL: no memory. */
+static const char *add_pipeline_text(struct sx_arena *arena, const char *text, const struct sx_pipeline *p) {
+    for (const struct sx_pipeline *below = driven_by(p); below && text; below = below->next)
+        text = add_pipeline_text(arena, text, below);
+    if (text)
+        text = sx_arena_format(arena, "%s%d: %s", text, p->index, p->source->base.name);
+    for (int t = 0; t < p->n_transforms && text; t++)
+        text = sx_arena_format(arena, "%s -> %s", text, p->transforms[t]->base.name);
+    return text ? sx_arena_format(arena, "%s => %s\n", text, p->sink->base.name) : NULL;
 }
 
 const char *sx_run_text(struct sx_run *run, struct sx_arena *arena) {
     const char *text = "";
-    for (int i = 0; i < run->n_pipelines && text; i++) {
-        const struct sx_pipeline *p = &run->pipelines[i];
-        text = sx_arena_format(arena, "%s%d: %s", text, i, p->source->base.name);
-        for (int t = 0; t < p->n_transforms && text; t++)
-            text = sx_arena_format(arena, "%s -> %s", text, p->transforms[t]->base.name);
-        if (text)
-            text = sx_arena_format(arena, "%s => %s\n", text, p->sink->base.name);
-    }
+    for (int i = 0; i < run->n_pipelines && text; i++)
+        text = add_pipeline_text(arena, text, &run->pipelines[i]);
     return text ? text : "";
 }

@@ -3,6 +3,7 @@
 #define SX_EXEC_EXECUTE_H
 
 #include "base/team.h"
+#include "net/net.h"
 #include "observe/trace.h"
 #include "plan/plan.h"
 #include "storage/scan.h"
@@ -26,6 +27,10 @@ struct sx_exec_options {
     struct sx_trace *trace;            /* may be NULL; outlives the run */
     struct sx_footprint *footprint;    /* gets what the scans need; may be NULL; outlives the run */
     const struct sx_exec_write *write; /* NULL: the answer is kept for sx_run_next */
+    /* NULL: there is one rank. Else all ranks run the same plan, which sx_plan_distribute has made, and rank
+     * 0 gets the answer; `write` is rank 0's. */
+    struct sx_net *net;
+    int64_t broadcast_bytes; /* build sides up to this size are sent to all ranks */
 };
 
 /* What one operator did, for --analyze. */
@@ -53,7 +58,9 @@ struct sx_run;
 SX_MUST_CHECK enum sx_status sx_run_create(const struct sx_exec_options *options,
                                            const struct sx_query_plan *plan, struct sx_run **out_run,
                                            struct sx_error *error);
-/* Runs to the end; the answer is then taken by sx_run_next, or is in the files. */
+/* Between several ranks: to be called by all of them, in the same order. An error, or the cancellation of one
+ * rank ends them all; sx_net_barrier has to come next. Runs to the end; the answer is then taken by
+ * sx_run_next, or is in the files. */
 SX_MUST_CHECK enum sx_status sx_run_execute(struct sx_run *run, struct sx_error *error);
 /* Next batch of the answer in host memory with FLAT columns, in order; rows 0: the end. The batch may outlive
  * the run, not the pool. */

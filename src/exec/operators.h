@@ -14,6 +14,8 @@ struct sx_collector {
     const struct sx_type *types;
     struct sx_worker_batches *workers;
     struct sx_batch *batches; /* after seal */
+    int64_t
+        *sequences; /* of the batches: their places on this rank; where there are several ranks, else NULL */
     int64_t n_batches;
     int64_t rows;
     int64_t limit;  /* rows kept at the most; -1: all */
@@ -40,6 +42,7 @@ struct sx_join_build;
 struct sx_runtime_filter {
     struct sx_join_build *join;
     int32_t column; /* of the scan's columns (not of its projection) */
+    bool crosses;   /* only for a table that all ranks have */
 };
 
 SX_MUST_CHECK enum sx_status sx_scan_create(struct sx_run *run, const struct sx_plan *plan,
@@ -80,7 +83,8 @@ struct sx_join_build {
     struct sx_join *group_rows;
     struct sx_join *group_nulls;
     struct sx_join_info info; /* after seal */
-    bool scheduled;           /* while pipelines are made: those that build it are there */
+    bool is_everywhere; /* several ranks, and all have the whole table; known before its pipeline runs */
+    bool scheduled;     /* while pipelines are made: those that build it are there */
 };
 SX_MUST_CHECK enum sx_status sx_join_build_create(struct sx_run *run, const struct sx_plan *plan,
                                                   struct sx_join_build **out_build, struct sx_error *error);
@@ -117,6 +121,25 @@ SX_MUST_CHECK enum sx_status sx_write_create(struct sx_run *run, const struct sx
                                              struct sx_sink **out_sink, struct sx_error *error);
 /* Rows in files so far. From any thread. */
 int64_t sx_write_rows(const struct sx_write_sink *sink);
+
+/* ---- exchange.c ---- */
+
+/* Rows from rank to rank, as `plan` says. Pipelines into *out_sink are driven by the one that *out_source
+ * feeds. `join`: that whose build side (is_build) or probe side it is; NULL for others. */
+SX_MUST_CHECK enum sx_status sx_exchange_create(struct sx_run *run, const struct sx_plan *plan,
+                                                struct sx_join_build *join, bool is_build,
+                                                struct sx_sink **out_sink, struct sx_source **out_source,
+                                                struct sx_error *error);
+/* Whether the rows are first kept on their ranks, so that their number is known. */
+bool sx_exchange_wants_size(const struct sx_plan *plan, bool is_build);
+/* Those kept rows, which the exchange's only pipeline gives. */
+void sx_exchange_set_kept(struct sx_sink *exchange, const struct sx_collector *kept);
+/* Connects all exchanges of a run with the other ranks; then, whatever became of the run, lets go of them. */
+SX_MUST_CHECK enum sx_status sx_exchanges_open(struct sx_run *run, struct sx_error *error);
+void sx_exchanges_close(struct sx_run *run);
+/* Rows of ranks other than 0 are dropped. */
+SX_MUST_CHECK enum sx_status sx_root_only_create(struct sx_run *run, struct sx_transform **out_transform,
+                                                 struct sx_error *error);
 
 /* ---- required.c ---- */
 

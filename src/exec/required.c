@@ -10,7 +10,8 @@ static int32_t child_column(const struct sx_plan *plan, int32_t column) {
     case SX_PLAN_SORT:
     case SX_PLAN_TOP_N: return plan->u.sort.projection[column];
     case SX_PLAN_LIMIT:
-    case SX_PLAN_UNION_ALL: return column;
+    case SX_PLAN_UNION_ALL:
+    case SX_PLAN_EXCHANGE: return column;
     case SX_PLAN_PROJECT:
         expression = plan->u.project.expressions[column];
         return expression->kind == SX_EXPR_COLUMN ? expression->column : -1;

@@ -3,9 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-/* Of a batch's sequence number; the pipeline's number is above them. */
-enum { SEQUENCE_BITS = 48 };
+#include <time.h>
 
 enum sx_status sx_no_memory(struct sx_error *error, const char *what) {
     return sx_error_set(error, SX_OUT_OF_MEMORY, "out of memory: no memory for %s", what);
@@ -109,6 +107,10 @@ static void fail(struct sx_worker *worker, enum sx_status status) {
         atomic_store(&run->failed, true);
     }
     pthread_mutex_unlock(&run->error_lock);
+    if (!run->options.net)
+        return;
+    sx_net_fail(run->options.net, &run->error);
+    sx_run_wake(run);
 }
 
 static bool stopped(const struct sx_run *run) {
@@ -121,7 +123,7 @@ enum sx_status sx_check_cancel(struct sx_worker *worker) {
         return sx_error_set(sx_worker_error(worker), SX_CANCELLED, "the query was cancelled");
     if (stopped(worker->run))
         return sx_error_set(sx_worker_error(worker), SX_CANCELLED, "another worker has failed");
-    return SX_OK;
+    return worker->run->options.net ? sx_net_check(worker->run->options.net, sx_worker_error(worker)) : SX_OK;
 }
 
 bool sx_worker_satisfied(const struct sx_worker *worker) {
@@ -143,17 +145,74 @@ static enum sx_status next_batch(struct sx_worker *worker, struct sx_source *sou
     return name_operator(worker, &source->base, status);
 }
 
+/* ---- sources that have nothing now ---- */
+
+void sx_run_wake(void *context) {
+    struct sx_run *run = context;
+    pthread_mutex_lock(&run->events_lock);
+    run->n_events++;
+    pthread_cond_broadcast(&run->events_changed);
+    pthread_mutex_unlock(&run->events_lock);
+}
+
+static int64_t count_events(struct sx_run *run) {
+    pthread_mutex_lock(&run->events_lock);
+    const int64_t n = run->n_events;
+    pthread_mutex_unlock(&run->events_lock);
+    return n;
+}
+
+/* Until there are more events than that, or for a while: a cancellation is no event. */
+static void wait_for_event(struct sx_worker *worker, int64_t n_events) {
+    enum { WAIT_MS = 50 };
+    struct sx_run *run = worker->run;
+    const int64_t began_ns = sx_span_begin(worker->stream->lane);
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += WAIT_MS * 1000000L;
+    until.tv_sec += until.tv_nsec / 1000000000L;
+    until.tv_nsec %= 1000000000L;
+    pthread_mutex_lock(&run->events_lock);
+    if (run->n_events == n_events)
+        pthread_cond_timedwait(&run->events_changed, &run->events_lock, &until);
+    pthread_mutex_unlock(&run->events_lock);
+    sx_span_end(worker->stream->lane, SX_SPAN_WAIT, "other ranks", began_ns, 0, 0);
+}
+
+enum sx_status sx_pipeline_step(struct sx_worker *worker, const struct sx_pipeline *pipeline,
+                                bool *out_done) {
+    const struct sx_pipeline *outer = worker->pipeline;
+    struct sx_operator *caller = account(worker, &pipeline->source->base);
+    struct sx_batch batch = {0};
+    worker->pipeline = pipeline;
+    worker->is_starved = false;
+    *out_done = false;
+    enum sx_status status = next_batch(worker, pipeline->source, &batch, out_done);
+    if (status == SX_OK && !*out_done && !worker->is_starved)
+        status = sx_emit(worker, 0, &batch);
+    if (status == SX_OK && *out_done)
+        status = synchronise(worker, "the end of a pipeline");
+    worker->pipeline = outer;
+    account(worker, caller);
+    return status;
+}
+
 static enum sx_status drain_source(struct sx_worker *worker, const struct sx_pipeline *pipeline) {
     struct sx_source *source = pipeline->source;
     struct sx_sink *sink = pipeline->sink;
     while (!stopped(worker->run) && !(sink->satisfied && sink->satisfied(sink, worker))) {
         SX_TRY(sx_check_cancel(worker));
+        const int64_t n_events = source->drives ? count_events(worker->run) : 0;
         struct sx_batch batch = {0};
         bool done = false;
         SX_TRY(next_batch(worker, source, &batch, &done));
         if (done)
             break;
-        worker->sequence += (int64_t)pipeline->index << SEQUENCE_BITS;
+        if (source->drives && worker->is_starved) {
+            wait_for_event(worker, n_events);
+            continue;
+        }
+        worker->sequence += (int64_t)pipeline->index << SX_SEQUENCE_BITS;
         SX_TRY(sx_emit(worker, 0, &batch));
     }
     if (sink->drained)

@@ -8,6 +8,10 @@
 #include "exec/execute.h"
 
 struct sx_worker;
+struct sx_sink;
+
+/* Of a batch's sequence number; the pipeline's number is above them. */
+enum { SX_SEQUENCE_BITS = 48 };
 
 struct sx_operator_count {
     int64_t rows;
@@ -30,11 +34,16 @@ struct sx_source {
     enum sx_status (*open)(struct sx_source *source, struct sx_worker *worker);
     /* The next batch (the caller's), or *out_done. Sets worker->sequence: batches of one source are ordered
      * by it (below 2^48), and one worker gets them in ascending order. Called by all workers at the same
-     * time. */
+     * time. No batch, not done and worker->is_starved: there is none now; sx_run_wake tells when to ask
+     * again. */
     enum sx_status (*next)(struct sx_source *source, struct sx_worker *worker, struct sx_batch *out_batch,
                            bool *out_done);
     /* May be NULL: tells the source that a later pipeline will need it. */
     void (*prefetch)(struct sx_source *source);
+    /* An exchange's sending half, whose pipelines this source drives; else NULL. Batches come in any order
+     * then, and all workers take them to the end, whatever the sink still wants: other ranks wait for what is
+     * sent meanwhile. */
+    struct sx_sink *drives;
 };
 
 /* Takes a batch and emits any number of batches to the operator after it: sx_emit(worker, at + 1, &batch).
@@ -59,6 +68,10 @@ struct sx_sink {
     /* May be NULL. The worker brings no more rows from the pipeline that it is on. */
     void (*drained)(struct sx_sink *sink, struct sx_worker *worker);
     int feeders; /* pipelines that have not ended */
+    /* An exchange's: the pipelines into it are run, one after another, by the workers of the pipeline that
+     * takes its rows (sx_pipeline_step). */
+    bool is_driven;
+    struct sx_pipeline *driven; /* first of them */
 };
 
 struct sx_pipeline {
@@ -67,6 +80,7 @@ struct sx_pipeline {
     struct sx_transform **transforms;
     int n_transforms;
     struct sx_sink *sink;
+    struct sx_pipeline *next; /* into the same driven sink */
 };
 
 struct sx_worker {
@@ -75,11 +89,13 @@ struct sx_worker {
     struct sx_stream *stream;
     const struct sx_pipeline *pipeline;
     int64_t sequence;            /* of the source batch in work; those of later pipelines are greater */
+    bool is_starved;             /* the source's last answer: nothing now, but later */
     struct sx_operator *current; /* whose time it is */
     int64_t since;               /* when it became so, nanoseconds */
 };
 
 struct sx_collector;
+struct sx_exchange;
 
 struct sx_run {
     struct sx_exec_options options;
@@ -97,6 +113,10 @@ struct sx_run {
     struct sx_collector *result;        /* NULL: the answer is written */
     struct sx_write_sink *write;
     int64_t result_batch;
+    struct sx_exchange *exchanges; /* in order of creation, the same on all ranks */
+    pthread_mutex_t events_lock;
+    pthread_cond_t events_changed;
+    int64_t n_events; /* under events_lock: things that a starved worker may have waited for */
     struct sx_operator_report *reports;
     pthread_mutex_t error_lock;
     struct sx_error error; /* the first that a worker met */
@@ -133,6 +153,20 @@ SX_MUST_CHECK enum sx_status sx_check_cancel(struct sx_worker *worker);
 /* True: what is left of the worker's batch is not needed. Never while another pipeline of the same sink is to
  * come, which may depend on what this one leaves behind (the rest of a RIGHT join). */
 bool sx_worker_satisfied(const struct sx_worker *worker);
+
+/* Takes a batch from a driven pipeline's source and passes it on. *out_done: it has none left for this
+ * worker, which has brought all by now. worker->is_starved: it had none. */
+SX_MUST_CHECK enum sx_status sx_pipeline_step(struct sx_worker *worker, const struct sx_pipeline *pipeline,
+                                              bool *out_done);
+
+/* A batch's place in the order of a sink's, below 2^48: `pipeline` counts those into the sink. */
+static inline int64_t sx_sequence_place(int64_t pipeline, int64_t sequence) {
+    enum { PLACE_BITS = 36 };
+    return (pipeline << PLACE_BITS) + (sequence & ((INT64_C(1) << PLACE_BITS) - 1));
+}
+
+/* Starved workers ask their sources again. `context` is the run. From any thread. */
+void sx_run_wake(void *context);
 
 /* "no memory for WHAT" as a status. */
 enum sx_status sx_no_memory(struct sx_error *error, const char *what);

@@ -3,6 +3,7 @@
 struct mapping {
     struct sx_run *run;
     const struct sx_pending_filter *made;
+    bool crosses; /* of the filter in work */
     struct sx_error *error;
 };
 
@@ -10,7 +11,8 @@ static enum sx_status add(struct mapping *map, struct sx_join_build *join, int32
     struct sx_pending_filter *filter = SX_ARENA_NEW(&map->run->arena, struct sx_pending_filter);
     if (!filter)
         return sx_no_memory(map->error, "a runtime filter");
-    *filter = (struct sx_pending_filter){.join = join, .column = column, .next = map->made};
+    *filter = (struct sx_pending_filter){
+        .join = join, .column = column, .crosses = map->crosses, .next = map->made};
     map->made = filter;
     return SX_OK;
 }
@@ -67,7 +69,8 @@ static enum sx_status below(struct mapping *map, const struct sx_plan *plan, int
     case SX_PLAN_PROJECT:
         return add_if_column(map, filter->join, plan->u.project.expressions[filter->column]);
     case SX_PLAN_SORT: return add(map, filter->join, plan->u.sort.projection[filter->column]);
-    case SX_PLAN_UNION_ALL: return add(map, filter->join, filter->column);
+    case SX_PLAN_UNION_ALL:
+    case SX_PLAN_EXCHANGE: return add(map, filter->join, filter->column);
     case SX_PLAN_AGGREGATE:
         if (filter->column >= plan->u.aggregate.n_keys)
             return SX_OK;
@@ -82,8 +85,10 @@ enum sx_status sx_filters_below(struct sx_run *run, const struct sx_plan *plan, 
                                 const struct sx_pending_filter *filters,
                                 const struct sx_pending_filter **out_filters, struct sx_error *error) {
     struct mapping map = {.run = run, .error = error};
-    for (const struct sx_pending_filter *f = filters; f; f = f->next)
+    for (const struct sx_pending_filter *f = filters; f; f = f->next) {
+        map.crosses = f->crosses || plan->kind == SX_PLAN_EXCHANGE;
         SX_TRY(below(&map, plan, child, f));
+    }
     *out_filters = map.made;
     return SX_OK;
 }

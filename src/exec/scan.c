@@ -129,6 +129,9 @@ static enum sx_status scan_open(struct sx_source *source, struct sx_worker *work
         const struct sx_join_build *join = scan->steps[i].join;
         if (!join)
             continue;
+        scan->steps[i].is_off = scan->steps[i].crosses && !join->is_everywhere;
+        if (scan->steps[i].is_off)
+            continue;
         if (join->info.rows == 0)
             scan->never = true;
         if (join->info.has_range)
@@ -203,6 +206,8 @@ static enum sx_status open_storage(struct sx_scan_source *scan, struct sx_run *r
         .n_columns = plan->n_columns,
         .keep_dictionaries = true,
         .batch_rows = scan->joins_groups ? scan->chunk_rows : 0,
+        .share = run->options.net ? sx_net_rank(run->options.net) : 0,
+        .n_shares = run->options.net ? sx_net_size(run->options.net) : 0,
         .queue_bytes = run->options.queue_bytes,
         .trace = run->options.trace,
         .footprint = run->options.footprint,

@@ -49,6 +49,7 @@ enum sx_status scan_steps_create(struct sx_scan_source *scan, struct sx_run *run
     for (int i = 0; i < n_filters; i++) {
         struct scan_step *step = &scan->steps[scan->n_steps++];
         step->join = filters[i].join;
+        step->crosses = filters[i].crosses;
         step->columns = SX_ARENA_NEW(&run->arena, int32_t);
         if (!step->columns)
             return sx_no_memory(error, "a scan's filters");
@@ -86,7 +87,7 @@ static bool useless(struct scan_step *step) {
 void scan_steps_order(struct sx_scan_source *scan, struct scan_worker *state) {
     state->n_order = 0;
     for (int32_t i = 0; i < scan->n_steps; i++) {
-        if (useless(&scan->steps[i]))
+        if (scan->steps[i].is_off || useless(&scan->steps[i]))
             continue;
         double mine = worth(&scan->steps[i]);
         int32_t at = state->n_order++;

@@ -7,7 +7,7 @@
 #include <time.h>
 
 /* The pipeline's number is above a batch's own (run.c). */
-enum { SEQUENCE_BITS = 48, WAIT_MS = 5 };
+enum { WAIT_MS = 5 };
 /* Of the memory limit, for each: rows waiting for earlier ones, and a row group. */
 enum { SHARE_OF_LIMIT = 8 };
 
@@ -46,7 +46,7 @@ struct sx_write_sink {
 
 /* Whether a worker may still bring a batch in front of `sequence`. */
 static bool may_bring(const struct worker_queue *queue, int64_t sequence) {
-    return queue->brought < sequence && queue->drained < (int)(sequence >> SEQUENCE_BITS);
+    return queue->brought < sequence && queue->drained < (int)(sequence >> SX_SEQUENCE_BITS);
 }
 
 static struct worker_queue *earliest(struct sx_write_sink *sink) {

@@ -1,0 +1,293 @@
+/* Rows from rank to rank, within one pipeline: a worker that asks for rows gets what has come from other
+ * ranks; as long as nothing has, it drives the pipelines below one batch further, whose rows are sent
+ * (exchange_send.c). So reading, computing and the network go on at the same time, and no worker waits in the
+ * midst of nested exchanges. */
+#include "exec/exchange.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+enum {
+    WINDOW_BYTES = 16 << 20,
+    MOST_UNSENT = 8 << 20,
+    STRING_BYTES = 32 /* a guess */
+};
+
+int64_t exchange_sequence(const struct sx_exchange *exchange, int64_t sequence, int rank) {
+    const uint64_t placed = (uint64_t)sequence * (uint64_t)exchange->n_ranks + (uint64_t)rank;
+    return (int64_t)(placed & ((UINT64_C(1) << SX_SEQUENCE_BITS) - 1));
+}
+
+int64_t exchange_place(const struct sx_exchange *exchange, const struct sx_worker *worker) {
+    return sx_sequence_place(exchange->workers[worker->index].n_through, worker->sequence);
+}
+
+/* ---- what has come ---- */
+
+static bool take_own(struct sx_exchange *exchange, struct sx_worker *worker, struct sx_batch *out_batch) {
+    struct exchange_worker *state = &exchange->workers[worker->index];
+    if (state->own_first == state->own_end)
+        return false;
+    struct exchange_own *own = &state->own[state->own_first++];
+    *out_batch = own->batch;
+    worker->sequence = exchange_sequence(exchange, own->sequence, exchange->rank);
+    *own = (struct exchange_own){0};
+    return true;
+}
+
+/* The next frame of the message in work. */
+static enum sx_status unpack(struct sx_exchange *exchange, struct sx_worker *worker,
+                             struct sx_batch *out_batch) {
+    struct exchange_worker *state = &exchange->workers[worker->index];
+    struct sx_batch host = {0};
+    int64_t sequence;
+    SX_TRY(
+        sx_wire_unpack(&state->reader, worker->run->options.pool, &host, &sequence, sx_worker_error(worker)));
+    worker->sequence = exchange_sequence(exchange, sequence, state->from);
+    enum sx_status status = sx_ops(worker)->batch_from_host(worker->stream, &host, out_batch);
+    sx_batch_release(&host);
+    return status;
+}
+
+/* Whether there is a frame to unpack. */
+static bool has_frame(struct sx_exchange *exchange, struct exchange_worker *state) {
+    struct sx_net_message message;
+    if (state->reader.buffer && state->reader.offset < state->reader.bytes)
+        return true;
+    sx_buffer_release(state->reader.buffer);
+    state->reader.buffer = NULL;
+    while (exchange->mode != EXCHANGE_STAY && sx_channel_receive(exchange->channel, &message)) {
+        if (message.bytes > 0) {
+            state->from = message.rank;
+            state->reader = (struct sx_wire_reader){message.buffer, message.bytes, exchange->types,
+                                                    exchange->plan->n_columns, 0};
+            return true;
+        }
+        sx_buffer_release(message.buffer);
+    }
+    return false;
+}
+
+/* ---- driving the pipelines below ---- */
+
+/* All workers are through with a pipeline: the next one may begin, which may need what this one has left
+ * behind. */
+static enum sx_status end_driven(struct sx_exchange *exchange, struct sx_worker *worker,
+                                 const struct sx_pipeline *next) {
+    if (!next) {
+        if (exchange->mode != EXCHANGE_STAY)
+            SX_TRY(sx_channel_end(exchange->channel, sx_worker_error(worker)));
+    } else {
+        if (next->source->open)
+            SX_TRY(next->source->open(next->source, worker));
+        atomic_fetch_add(&exchange->n_open, 1);
+    }
+    sx_run_wake(worker->run);
+    return SX_OK;
+}
+
+static enum sx_status drive(struct sx_exchange *exchange, struct sx_worker *worker) {
+    struct exchange_worker *state = &exchange->workers[worker->index];
+    bool done = false;
+    if (state->n_through >= atomic_load(&exchange->n_open)) {
+        worker->is_starved = true;
+        return SX_OK;
+    }
+    SX_TRY(sx_pipeline_step(worker, state->driven, &done));
+    if (!done)
+        return SX_OK;
+    state->driven = state->driven->next;
+    state->n_through++;
+    if (!state->driven)
+        SX_TRY(exchange_flush(exchange, worker));
+    if (atomic_fetch_add(&exchange->n_through, 1) + 1 == state->n_through * worker->run->n_workers)
+        SX_TRY(end_driven(exchange, worker, state->driven));
+    return SX_OK;
+}
+
+static bool may_send(const struct sx_exchange *exchange) {
+    return exchange->mode == EXCHANGE_STAY || sx_channel_unsent_bytes(exchange->channel) < MOST_UNSENT;
+}
+
+static bool has_ended(const struct sx_exchange *exchange) {
+    return exchange->mode == EXCHANGE_STAY || sx_channel_ended(exchange->channel);
+}
+
+static enum sx_status exchange_next(struct sx_source *source, struct sx_worker *worker,
+                                    struct sx_batch *out_batch, bool *out_done) {
+    struct sx_exchange *exchange = (struct sx_exchange *)source;
+    struct exchange_worker *state = &exchange->workers[worker->index];
+    *out_done = false;
+    for (;;) {
+        worker->is_starved = false;
+        if (take_own(exchange, worker, out_batch))
+            return SX_OK;
+        if (has_frame(exchange, state))
+            return unpack(exchange, worker, out_batch);
+        if (!state->driven) {
+            *out_done = has_ended(exchange);
+            worker->is_starved = !*out_done;
+            return SX_OK;
+        }
+        SX_TRY(sx_check_cancel(worker));
+        if (may_send(exchange))
+            SX_TRY(drive(exchange, worker));
+        else
+            worker->is_starved = true;
+        if (worker->is_starved)
+            return SX_OK;
+    }
+}
+
+/* ---- opening ---- */
+
+/* Rows of an adaptive build side on all ranks decide for it. */
+static enum sx_status choose(struct sx_exchange *exchange, struct sx_worker *worker) {
+    const struct sx_exec_options *options = &worker->run->options;
+    struct sx_arena arena = {0};
+    int64_t width_bytes = 0, total = 0;
+    for (int32_t c = 0; c < exchange->plan->n_columns; c++)
+        width_bytes += exchange->types[c].id == SX_TYPE_VARCHAR ? STRING_BYTES
+                                                                : (int64_t)sx_type_bytes(exchange->types[c]);
+    int64_t *rows = SX_ARENA_ARRAY(&arena, exchange->n_ranks, int64_t);
+    enum sx_status status = rows ? sx_net_gather(options->net, &exchange->kept->rows, sizeof *rows, rows,
+                                                 options->cancel, sx_worker_error(worker))
+                                 : sx_no_memory(sx_worker_error(worker), "an exchange");
+    for (int r = 0; status == SX_OK && r < exchange->n_ranks; r++)
+        total += rows[r];
+    sx_arena_release(&arena);
+    exchange->join->is_everywhere = total <= options->broadcast_bytes / (width_bytes ? width_bytes : 1);
+    return status;
+}
+
+static enum exchange_mode mode_of(const struct sx_exchange *exchange) {
+    const struct sx_exchange_plan *plan = &exchange->plan->u.exchange;
+    if (plan->adaptive && exchange->join && exchange->join->is_everywhere)
+        return exchange->is_build ? EXCHANGE_TO_ALL : EXCHANGE_STAY;
+    return plan->kind == SX_EXCHANGE_BROADCAST ? EXCHANGE_TO_ALL
+           : plan->kind == SX_EXCHANGE_GATHER  ? EXCHANGE_TO_ROOT
+                                               : EXCHANGE_TO_HASH;
+}
+
+static enum sx_status exchange_open(struct sx_source *source, struct sx_worker *worker) {
+    struct sx_exchange *exchange = (struct sx_exchange *)source;
+    struct sx_pipeline *first = exchange->sink->sink.driven;
+    if (exchange->kept)
+        SX_TRY(choose(exchange, worker));
+    exchange->mode = mode_of(exchange);
+    for (int w = 0; w < worker->run->n_workers; w++)
+        exchange->workers[w].driven = first;
+    if (first->source->open)
+        SX_TRY(first->source->open(first->source, worker));
+    atomic_store(&exchange->n_open, 1);
+    return SX_OK;
+}
+
+static void exchange_prefetch(struct sx_source *source) {
+    const struct sx_pipeline *first = ((struct sx_exchange *)source)->sink->sink.driven;
+    if (first->source->prefetch)
+        first->source->prefetch(first->source);
+}
+
+/* ---- with the other ranks ---- */
+
+enum sx_status sx_exchanges_open(struct sx_run *run, struct sx_error *error) {
+    const struct sx_channel_options options = {
+        .pool = run->options.pool, .window_bytes = WINDOW_BYTES, .wake = sx_run_wake, .context = run};
+    for (struct sx_exchange *exchange = run->exchanges; exchange; exchange = exchange->next)
+        SX_TRY(sx_channel_create(run->options.net, &options, &exchange->channel, error));
+    return SX_OK;
+}
+
+static void drop_work(struct exchange_worker *state, int n_ranks) {
+    for (int i = state->own_first; i < state->own_end; i++)
+        sx_batch_release(&state->own[i].batch);
+    state->own_first = state->own_end = 0;
+    sx_buffer_release(state->reader.buffer);
+    state->reader.buffer = NULL;
+    for (int r = 0; state->outgoing && r < n_ranks; r++) {
+        sx_buffer_release(state->outgoing[r].buffer);
+        state->outgoing[r] = (struct exchange_outgoing){0};
+    }
+}
+
+void sx_exchanges_close(struct sx_run *run) {
+    for (struct sx_exchange *exchange = run->exchanges; exchange; exchange = exchange->next) {
+        if (!exchange->channel)
+            continue;
+        const struct sx_channel_report report = sx_channel_report(exchange->channel);
+        const char *name =
+            sx_arena_format(&run->arena, "%s: %.1f MB sent, %.1f MB received", exchange->source.base.name,
+                            (double)report.sent_bytes / 1e6, (double)report.received_bytes / 1e6);
+        if (name && !run->options.trace)
+            exchange->source.base.name = name;
+        sx_channel_destroy(exchange->channel);
+        exchange->channel = NULL;
+        for (int w = 0; w < run->n_workers; w++)
+            drop_work(&exchange->workers[w], exchange->n_ranks);
+    }
+}
+
+/* ---- creation ---- */
+
+static void exchange_destroy(struct sx_run *run, struct sx_operator *op) {
+    struct sx_exchange *exchange = (struct sx_exchange *)op;
+    sx_channel_destroy(exchange->channel);
+    for (int w = 0; exchange->workers && w < run->n_workers; w++) {
+        drop_work(&exchange->workers[w], exchange->n_ranks);
+        free(exchange->workers[w].own);
+    }
+    sx_evaluator_release(run, &exchange->keys);
+}
+
+static const char *const exchange_names[] = {
+#define EXCHANGE_NAME(name, text) text,
+    SX_EXCHANGE_LIST(EXCHANGE_NAME)
+#undef EXCHANGE_NAME
+};
+
+/* At the end: the same order on all ranks. */
+static void enlist(struct sx_run *run, struct sx_exchange *exchange) {
+    struct sx_exchange **at = &run->exchanges;
+    while (*at)
+        at = &(*at)->next;
+    *at = exchange;
+}
+
+bool sx_exchange_wants_size(const struct sx_plan *plan, bool is_build) {
+    return is_build && plan->u.exchange.adaptive;
+}
+
+void sx_exchange_set_kept(struct sx_sink *exchange, const struct sx_collector *kept) {
+    ((struct exchange_sink *)exchange)->exchange->kept = kept;
+}
+
+enum sx_status sx_exchange_create(struct sx_run *run, const struct sx_plan *plan, struct sx_join_build *join,
+                                  bool is_build, struct sx_sink **out_sink, struct sx_source **out_source,
+                                  struct sx_error *error) {
+    struct sx_exchange *exchange = sx_operator_create(run, sizeof *exchange, exchange_destroy, "EXCHANGE %s",
+                                                      exchange_names[plan->u.exchange.kind]);
+    if (!exchange || !run->options.net)
+        return exchange ? sx_error_set(error, SX_INTERNAL, "an exchange where there is one rank")
+                        : sx_no_memory(error, "an exchange");
+    exchange->plan = plan;
+    exchange->join = join;
+    exchange->is_build = is_build;
+    exchange->rank = sx_net_rank(run->options.net);
+    exchange->n_ranks = sx_net_size(run->options.net);
+    exchange->types = sx_plan_types(run, plan);
+    exchange->workers = SX_ARENA_ARRAY(&run->arena, run->n_workers, struct exchange_worker);
+    if (!exchange->types || !exchange->workers)
+        return sx_no_memory(error, "an exchange");
+    if (join && is_build)
+        join->is_everywhere = plan->u.exchange.kind == SX_EXCHANGE_BROADCAST;
+    SX_TRY(exchange_send_create(exchange, run, error));
+    exchange->source.open = exchange_open;
+    exchange->source.next = exchange_next;
+    exchange->source.prefetch = exchange_prefetch;
+    exchange->source.drives = &exchange->sink->sink;
+    enlist(run, exchange);
+    *out_sink = &exchange->sink->sink;
+    *out_source = &exchange->source;
+    return SX_OK;
+}

@@ -1,0 +1,73 @@
+/* Inside of the exchange operator: its state, and sending (exchange_send.c). */
+#ifndef SX_EXEC_EXCHANGE_H
+#define SX_EXEC_EXCHANGE_H
+
+#include "exec/operators.h"
+#include "net/net.h"
+#include "tensor/wire.h"
+
+enum exchange_mode {
+    EXCHANGE_TO_HASH, /* each row to the rank that its keys tell */
+    EXCHANGE_TO_ALL,
+    EXCHANGE_TO_ROOT,
+    EXCHANGE_STAY /* nothing travels */
+};
+
+/* Rows that this rank keeps, on the way from a worker's driven pipeline to the one that drives it. */
+struct exchange_own {
+    struct sx_batch batch;
+    int64_t sequence;
+};
+
+/* A message that is being filled. */
+struct exchange_outgoing {
+    struct sx_buffer *buffer; /* NULL: none */
+    size_t used_bytes;
+};
+
+struct exchange_worker {
+    const struct sx_pipeline *driven; /* the pipeline that it is on; NULL: it is through with all */
+    int n_through;                    /* pipelines that it is through with */
+    struct exchange_own *own;         /* [own_first, own_end) */
+    int own_first, own_end, own_capacity;
+    struct exchange_outgoing *outgoing; /* by rank; of EXCHANGE_TO_ALL the first stands for all */
+    struct sx_wire_reader reader;       /* of the message that it unpacks; its buffer NULL: none */
+    int from;                           /* whose message that is */
+};
+
+struct exchange_sink {
+    struct sx_sink sink;
+    struct sx_exchange *exchange;
+};
+
+struct sx_exchange {
+    struct sx_source source;
+    struct exchange_sink *sink;
+    struct sx_exchange *next; /* of the run's */
+    const struct sx_plan *plan;
+    struct sx_join_build *join; /* whose side this is; may be NULL */
+    bool is_build;
+    const struct sx_collector *kept; /* what an adaptive build side is chosen by; else NULL */
+    enum exchange_mode mode;         /* set when the pipeline opens */
+    struct sx_evaluator keys;
+    struct sx_type *types;
+    int rank, n_ranks;
+    struct sx_channel *channel;
+    struct exchange_worker *workers;
+    atomic_int n_open;    /* driven pipelines whose sources have been opened */
+    atomic_int n_through; /* summed over workers */
+    size_t message_bytes; /* when a message is sent */
+};
+
+/* A batch's sequence number behind the exchange, from its number on its rank: the rows of driven pipelines
+ * follow each other, and batches with the same number are in the order of the ranks. */
+int64_t exchange_sequence(const struct sx_exchange *exchange, int64_t sequence, int rank);
+/* Its number on this rank, for exchange_sequence. */
+int64_t exchange_place(const struct sx_exchange *exchange, const struct sx_worker *worker);
+
+SX_MUST_CHECK enum sx_status exchange_send_create(struct sx_exchange *exchange, struct sx_run *run,
+                                                  struct sx_error *error);
+/* Sends what the worker still holds back. */
+SX_MUST_CHECK enum sx_status exchange_flush(struct sx_exchange *exchange, struct sx_worker *worker);
+
+#endif

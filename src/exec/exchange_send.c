@@ -1,0 +1,248 @@
+/* The sending half of an exchange: rows are sorted by their ranks and packed into messages. */
+#include <stdlib.h>
+
+#include "exec/exchange.h"
+
+enum {
+    PARTS_A_RANK = 16,       /* ranks get parts of the hashes' range, which is cut into a power of two */
+    FRAME_ROWS = 65536,      /* at most */
+    ALL_RANKS = 0,           /* the outgoing message of EXCHANGE_TO_ALL */
+    LEAST_MESSAGE = 64 << 10 /* bytes */
+};
+
+/* ---- rows that stay ---- */
+
+static enum sx_status keep(struct sx_exchange *exchange, struct sx_worker *worker, struct sx_batch *batch) {
+    struct exchange_worker *state = &exchange->workers[worker->index];
+    if (state->own_first == state->own_end)
+        state->own_first = state->own_end = 0;
+    if (state->own_end == state->own_capacity) {
+        const int capacity = state->own_capacity ? 2 * state->own_capacity : 8;
+        struct exchange_own *grown = realloc(state->own, (size_t)capacity * sizeof *grown);
+        if (!grown)
+            return sx_no_memory(sx_worker_error(worker), "a list of batches");
+        state->own = grown;
+        state->own_capacity = capacity;
+    }
+    state->own[state->own_end++] = (struct exchange_own){*batch, exchange_place(exchange, worker)};
+    *batch = (struct sx_batch){0};
+    return SX_OK;
+}
+
+/* Rows of `batch` at the positions in `index`. */
+static enum sx_status keep_some(struct sx_exchange *exchange, struct sx_worker *worker,
+                                const struct sx_batch *batch, const struct sx_tensor *index) {
+    struct sx_batch made = {0};
+    enum sx_status status = SX_OK;
+    SX_GO(sx_batch_create(batch->n_columns, index->length, &made, sx_worker_error(worker)));
+    for (int c = 0; c < batch->n_columns; c++)
+        SX_GO(sx_ops(worker)->gather(worker->stream, &batch->columns[c], index, &made.columns[c]));
+    status = keep(exchange, worker, &made);
+out:
+    sx_batch_release(&made);
+    return status;
+}
+
+/* ---- messages ---- */
+
+static enum sx_status send_to(struct sx_exchange *exchange, struct sx_worker *worker, int rank,
+                              const struct exchange_outgoing *outgoing) {
+    const struct sx_net_message message = {rank, sx_buffer_retain(outgoing->buffer), outgoing->used_bytes};
+    return sx_channel_send(exchange->channel, &message, sx_worker_error(worker));
+}
+
+static enum sx_status flush_to(struct sx_exchange *exchange, struct sx_worker *worker, int rank) {
+    struct exchange_outgoing *outgoing = &exchange->workers[worker->index].outgoing[rank];
+    const bool to_all = exchange->mode == EXCHANGE_TO_ALL;
+    enum sx_status status = SX_OK;
+    if (!outgoing->buffer)
+        return SX_OK;
+    for (int r = to_all ? 0 : rank; status == SX_OK && r < (to_all ? exchange->n_ranks : rank + 1); r++)
+        if (r != exchange->rank)
+            status = send_to(exchange, worker, r, outgoing);
+    sx_buffer_release(outgoing->buffer);
+    *outgoing = (struct exchange_outgoing){0};
+    return status;
+}
+
+enum sx_status exchange_flush(struct sx_exchange *exchange, struct sx_worker *worker) {
+    for (int rank = 0; rank < exchange->n_ranks; rank++)
+        SX_TRY(flush_to(exchange, worker, rank));
+    return SX_OK;
+}
+
+/* Adds a frame with rows of a host batch to the message for `rank`. */
+static enum sx_status add_frame(struct sx_exchange *exchange, struct sx_worker *worker, int rank,
+                                const struct sx_batch *batch, const int32_t *rows, int64_t n_rows) {
+    struct exchange_outgoing *outgoing = &exchange->workers[worker->index].outgoing[rank];
+    const size_t bytes = sx_wire_bytes(batch, rows, n_rows);
+    if (outgoing->buffer && bytes > outgoing->buffer->size_bytes - outgoing->used_bytes)
+        SX_TRY(flush_to(exchange, worker, rank));
+    if (!outgoing->buffer)
+        SX_TRY(sx_buffer_create(worker->run->options.pool,
+                                bytes > exchange->message_bytes ? bytes : exchange->message_bytes,
+                                &outgoing->buffer, sx_worker_error(worker)));
+    sx_wire_pack(batch, rows, n_rows, exchange_place(exchange, worker),
+                 (char *)outgoing->buffer->data + outgoing->used_bytes);
+    outgoing->used_bytes += bytes;
+    return SX_OK;
+}
+
+static enum sx_status add_frames(struct sx_exchange *exchange, struct sx_worker *worker, int rank,
+                                 const struct sx_batch *batch, const int32_t *rows, int64_t n_rows) {
+    for (int64_t first = 0; first < n_rows; first += FRAME_ROWS) {
+        const int64_t n = n_rows - first < FRAME_ROWS ? n_rows - first : FRAME_ROWS;
+        struct sx_batch part = {0};
+        if (rows) {
+            SX_TRY(add_frame(exchange, worker, rank, batch, rows + first, n));
+            continue;
+        }
+        SX_TRY(sx_batch_slice(batch, first, n, &part, sx_worker_error(worker)));
+        enum sx_status status = add_frame(exchange, worker, rank, &part, NULL, n);
+        sx_batch_release(&part);
+        SX_TRY(status);
+    }
+    return SX_OK;
+}
+
+/* ---- where to ---- */
+
+static enum sx_status send_whole(struct sx_exchange *exchange, struct sx_worker *worker,
+                                 const struct sx_batch *batch) {
+    struct sx_batch host = {0};
+    const int rank = exchange->mode == EXCHANGE_TO_ALL ? ALL_RANKS : 0;
+    if (worker->stream->backend->traits.is_host)
+        return add_frames(exchange, worker, rank, batch, NULL, batch->rows);
+    SX_TRY(sx_ops(worker)->batch_to_host(worker->stream, batch, &host));
+    enum sx_status status = add_frames(exchange, worker, rank, &host, NULL, host.rows);
+    sx_batch_release(&host);
+    return status;
+}
+
+static int count_parts(int n_ranks) {
+    int n = PARTS_A_RANK;
+    while (n < PARTS_A_RANK * n_ranks)
+        n *= 2;
+    return n;
+}
+
+/* Hashes of the keys and of a constant behind them: a table's own use of the same bits must not find them
+ * spent. */
+static enum sx_status hash_keys(struct sx_exchange *exchange, struct sx_worker *worker,
+                                const struct sx_batch *batch, struct sx_tensor *out_hashes) {
+    const int32_t n_keys = exchange->plan->u.exchange.n_keys;
+    const struct sx_scalar salt = {.type = sx_type_of(SX_TYPE_I32), .v.i64 = 0x5358};
+    struct sx_batch keys = {0};
+    enum sx_status status = SX_OK;
+    SX_GO(sx_batch_create(n_keys + 1, batch->rows, &keys, sx_worker_error(worker)));
+    SX_GO(sx_evaluator_run(&exchange->keys, worker, batch, keys.columns));
+    SX_GO(sx_ops(worker)->constant(worker->stream, &salt, batch->rows, &keys.columns[n_keys]));
+    status = sx_ops(worker)->hash(worker->stream, keys.columns, n_keys + 1, batch->rows, out_hashes);
+out:
+    sx_batch_release(&keys);
+    return status;
+}
+
+/* `sorted`: the batch's rows rank after rank; rank r's begin at offsets[r × parts a rank]. */
+static enum sx_status send_parts(struct sx_exchange *exchange, struct sx_worker *worker,
+                                 const struct sx_batch *host, const int32_t *sorted, const int64_t *offsets,
+                                 int n_parts) {
+    for (int rank = 0; rank < exchange->n_ranks; rank++) {
+        const int64_t first = offsets[rank * n_parts / exchange->n_ranks],
+                      last = offsets[(rank + 1) * n_parts / exchange->n_ranks];
+        if (rank != exchange->rank && last > first)
+            SX_TRY(add_frames(exchange, worker, rank, host, sorted + first, last - first));
+    }
+    return SX_OK;
+}
+
+/* The batch and the order of its rows in host memory. */
+static enum sx_status send_from_device(struct sx_exchange *exchange, struct sx_worker *worker,
+                                       const struct sx_batch *batch, const struct sx_tensor *order,
+                                       const int64_t *offsets, int n_parts) {
+    struct sx_batch both = {0}, host = {0};
+    enum sx_status status = SX_OK;
+    SX_GO(sx_batch_create(batch->n_columns + 1, batch->rows, &both, sx_worker_error(worker)));
+    for (int c = 0; c < batch->n_columns; c++)
+        sx_tensor_share(&batch->columns[c], &both.columns[c]);
+    sx_tensor_share(order, &both.columns[batch->n_columns]);
+    SX_GO(sx_ops(worker)->batch_to_host(worker->stream, &both, &host));
+    const struct sx_batch sent = {.rows = host.rows,
+                                  .rows_bound = host.rows_bound,
+                                  .n_columns = batch->n_columns,
+                                  .columns = host.columns};
+    status = send_parts(exchange, worker, &sent, host.columns[batch->n_columns].values, offsets, n_parts);
+out:
+    sx_batch_release(&both);
+    sx_batch_release(&host);
+    return status;
+}
+
+static enum sx_status send_by_hash(struct sx_exchange *exchange, struct sx_worker *worker,
+                                   const struct sx_batch *batch) {
+    const int n_parts = count_parts(exchange->n_ranks);
+    struct sx_tensor hashes = {0}, order = {0}, mine = {0};
+    int64_t *offsets = malloc(((size_t)n_parts + 1) * sizeof *offsets);
+    enum sx_status status = SX_OK;
+    if (!offsets)
+        return sx_no_memory(sx_worker_error(worker), "a list of parts");
+    SX_GO(hash_keys(exchange, worker, batch, &hashes));
+    SX_GO(sx_ops(worker)->partition(worker->stream, &hashes, n_parts, &order, offsets));
+    if (worker->stream->backend->traits.is_host)
+        SX_GO(send_parts(exchange, worker, batch, order.values, offsets, n_parts));
+    else
+        SX_GO(send_from_device(exchange, worker, batch, &order, offsets, n_parts));
+    const int64_t first = offsets[exchange->rank * n_parts / exchange->n_ranks],
+                  last = offsets[(exchange->rank + 1) * n_parts / exchange->n_ranks];
+    sx_tensor_slice(&order, first, last - first, &mine);
+    if (last > first)
+        status = keep_some(exchange, worker, batch, &mine);
+out:
+    free(offsets);
+    sx_tensor_release(&hashes);
+    sx_tensor_release(&order);
+    sx_tensor_release(&mine);
+    return status;
+}
+
+static enum sx_status send_consume(struct sx_sink *sink, struct sx_worker *worker, struct sx_batch *batch) {
+    struct sx_exchange *exchange = ((struct exchange_sink *)sink)->exchange;
+    SX_TRY(sx_ops(worker)->batch_rows(worker->stream, batch));
+    if (batch->rows == 0)
+        return SX_OK;
+    switch (exchange->mode) {
+    case EXCHANGE_TO_HASH: return send_by_hash(exchange, worker, batch);
+    case EXCHANGE_TO_ALL: SX_TRY(send_whole(exchange, worker, batch)); break;
+    case EXCHANGE_TO_ROOT:
+        if (exchange->rank != 0)
+            return send_whole(exchange, worker, batch);
+        break;
+    case EXCHANGE_STAY: break;
+    }
+    return keep(exchange, worker, batch);
+}
+
+enum sx_status exchange_send_create(struct sx_exchange *exchange, struct sx_run *run,
+                                    struct sx_error *error) {
+    const size_t most = (size_t)1 << 20, all = (size_t)256 << 20;
+    const size_t share = all / ((size_t)exchange->n_ranks * (size_t)run->n_workers);
+    const struct sx_exchange_plan *plan = &exchange->plan->u.exchange;
+    const struct sx_plan *child = exchange->plan->children[0];
+    struct exchange_sink *sink =
+        sx_operator_create(run, sizeof *sink, NULL, "%s send", exchange->source.base.name);
+    if (!sink)
+        return sx_no_memory(error, "an exchange");
+    sink->exchange = exchange;
+    sink->sink.consume = send_consume;
+    sink->sink.is_driven = true;
+    exchange->sink = sink;
+    exchange->message_bytes = share > most ? most : share > LEAST_MESSAGE ? share : LEAST_MESSAGE;
+    for (int w = 0; w < run->n_workers; w++) {
+        exchange->workers[w].outgoing =
+            SX_ARENA_ARRAY(&run->arena, exchange->n_ranks, struct exchange_outgoing);
+        if (!exchange->workers[w].outgoing)
+            return sx_no_memory(error, "an exchange");
+    }
+    return sx_evaluator_init(run, plan->keys, plan->n_keys, exchange->types, child->n_columns,
+                             &exchange->keys, error);
+}
