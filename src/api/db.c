@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/files.h"
+#include "api/ranks.h"
 #include "api/system.h"
 
 enum { MAX_THREADS = 4096 };
@@ -83,8 +84,8 @@ static enum sx_status open_parts(struct stachio_db *db, const struct stachio_opt
     return status;
 }
 
-enum stachio_status stachio_open(const struct stachio_options *options, struct stachio_db **out_db,
-                                 struct stachio_error *error) {
+enum stachio_status sx_db_open(const struct stachio_options *options, struct stachio_db **out_db,
+                               struct stachio_error *error) {
     struct stachio_options known;
     enum stachio_status status = read_options(options, &known, error);
     if (status)
@@ -105,6 +106,25 @@ enum stachio_status stachio_open(const struct stachio_options *options, struct s
     return STACHIO_OK;
 }
 
+/* STACHIO_LOCAL_RANKS=N: N ranks in this process, for tests. */
+enum stachio_status stachio_open(const struct stachio_options *options, struct stachio_db **out_db,
+                                 struct stachio_error *error) {
+    enum { MOST_RANKS = 64 };
+    const char *ranks = getenv("STACHIO_LOCAL_RANKS");
+    const int n = ranks ? atoi(ranks) : 1;
+    struct sx_error inner = {0};
+    struct stachio_db *db = NULL;
+    enum stachio_status status = sx_db_open(options, &db, error);
+    if (status)
+        return status;
+    if (n > 1 && sx_ranks_start_local(db, options, n < MOST_RANKS ? n : MOST_RANKS, &inner) != SX_OK) {
+        sx_db_release(db);
+        return sx_api_fail(&inner, error);
+    }
+    *out_db = db;
+    return STACHIO_OK;
+}
+
 struct stachio_db *sx_db_retain(struct stachio_db *db) {
     atomic_fetch_add_explicit(&db->references, 1, memory_order_relaxed);
     return db;
@@ -113,6 +133,7 @@ struct stachio_db *sx_db_retain(struct stachio_db *db) {
 void sx_db_release(struct stachio_db *db) {
     if (!db || atomic_fetch_sub_explicit(&db->references, 1, memory_order_acq_rel) != 1)
         return;
+    sx_ranks_stop(db);
     sx_arena_release(&db->inspect_arena);
     sx_arena_release(&db->split_arena);
     sx_arena_release(&db->describe_arena);
@@ -170,6 +191,13 @@ void stachio_set_engine(struct stachio_db *db, enum stachio_engine engine) {
     atomic_store(&db->engine, (int)engine);
 }
 
+/* On all ranks. */
+static enum sx_status add_table(struct stachio_db *db, const char *name, const struct sx_file_list *files,
+                                struct sx_error *error) {
+    SX_TRY(sx_frontend_add_table(db->frontend, name, files->paths, files->n_paths, error));
+    return sx_ranks_add_table(db, name, files->paths, files->n_paths, error);
+}
+
 enum stachio_status stachio_add_directory(struct stachio_db *db, const char *path,
                                           struct stachio_error *error) {
     struct sx_error inner = {0};
@@ -179,8 +207,7 @@ enum stachio_status stachio_add_directory(struct stachio_db *db, const char *pat
     enum sx_status status = sx_files_tables(&arena, path, &tables, &n, &inner);
     pthread_mutex_lock(&db->lock);
     for (int i = 0; status == SX_OK && i < n; i++)
-        status = sx_frontend_add_table(db->frontend, tables[i].name, tables[i].files.paths,
-                                       tables[i].files.n_paths, &inner);
+        status = add_table(db, tables[i].name, &tables[i].files, &inner);
     pthread_mutex_unlock(&db->lock);
     sx_arena_release(&arena);
     return status == SX_OK ? STACHIO_OK : sx_api_fail(&inner, error);
@@ -194,7 +221,7 @@ enum stachio_status stachio_add_files(struct stachio_db *db, const char *name, c
     enum sx_status status = sx_files_match_all(&arena, patterns, n_patterns, &files, &inner);
     if (status == SX_OK) {
         pthread_mutex_lock(&db->lock);
-        status = sx_frontend_add_table(db->frontend, name, files.paths, files.n_paths, &inner);
+        status = add_table(db, name, &files, &inner);
         pthread_mutex_unlock(&db->lock);
     }
     sx_arena_release(&arena);

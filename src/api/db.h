@@ -37,6 +37,8 @@ struct stachio_db {
     struct sx_arena describe_arena;
     struct sx_arena split_arena;
     struct sx_arena inspect_arena;
+    struct sx_net *net;     /* NULL: there is one rank */
+    struct sx_ranks *ranks; /* rank 0, where the others are threads of this process; else NULL */
 };
 
 /* "cpu", or the GPU's name. */
@@ -44,6 +46,9 @@ static inline const char *sx_db_device(const struct stachio_db *db) {
     return db->device.name ? db->device.name : "cpu";
 }
 
+/* stachio_open of one rank. */
+enum stachio_status sx_db_open(const struct stachio_options *options, struct stachio_db **out_db,
+                               struct stachio_error *error);
 struct stachio_db *sx_db_retain(struct stachio_db *db);
 void sx_db_release(struct stachio_db *db);
 

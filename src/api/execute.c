@@ -2,8 +2,10 @@
 #include <string.h>
 
 #include "api/query.h"
+#include "api/ranks.h"
 #include "api/system.h"
 #include "api/watch.h"
+#include "plan/distribute.h"
 #include "storage/file.h"
 
 /* Bytes that all scans of a query may read ahead: enough for large requests, little beside the limit. */
@@ -13,6 +15,12 @@ static size_t queue_bytes(struct stachio_db *db) {
     if (!limit || limit / 8 > most)
         return most;
     return limit / 8 > least ? limit / 8 : least;
+}
+
+/* Build sides of joins up to this size are sent to all ranks. The same everywhere, as the environment is. */
+static int64_t broadcast_bytes(void) {
+    const char *given = getenv("STACHIO_BROADCAST_BYTES");
+    return given ? atoll(given) : (int64_t)32 << 20;
 }
 
 static void set_run(struct stachio_query *query, struct sx_run *run) {
@@ -63,6 +71,8 @@ static enum sx_status plan_run(struct stachio_query *query, struct sx_error *err
     status = explain_file(db->frontend, status, error);
     SX_TRY(sx_query_cancelled(query, status, error));
     query->has_plan = true;
+    if (db->net)
+        SX_TRY(sx_plan_distribute(&query->plan, error));
     SX_TRY(sx_db_start(db, error));
     if (!query->footprint)
         SX_TRY(sx_footprint_create(&query->footprint, error));
@@ -76,6 +86,8 @@ static enum sx_status plan_run(struct stachio_query *query, struct sx_error *err
         .trace = query->trace,
         .footprint = query->footprint,
         .write = query->write,
+        .net = db->net,
+        .broadcast_bytes = broadcast_bytes(),
     };
     struct sx_run *run;
     SX_TRY(sx_run_create(&options, &query->plan, &run, error));
@@ -161,7 +173,7 @@ enum sx_status sx_query_execute(struct stachio_query *query, struct sx_error *er
     const int64_t began_ns = sx_span_begin(lane_of(query));
     enum sx_status status = SX_OK;
     if (query->engine == STACHIO_ENGINE_STACHIO)
-        status = sx_run_execute(query->run, error);
+        status = query->db->net ? sx_ranks_execute(query, error) : sx_run_execute(query->run, error);
     if (status == SX_UNSUPPORTED)
         status = fall_back(query, error);
     if (status == SX_OK && query->engine == STACHIO_ENGINE_DUCKDB)

@@ -107,8 +107,8 @@ def skip_without_device():
 skip_without_device()
 
 
-def query_stachio(tables, sql, *options):
-    return run_stachio([*tables.options(), "-c", sql, "--format", "csv", "--progress", "never", *options])
+def query_stachio(tables, sql, *options, **popen_options):
+    return run_stachio([*tables.options(), "-c", sql, "--format", "csv", "--progress", "never", *options], **popen_options)
 
 
 class DuckDB:
@@ -260,9 +260,9 @@ def difference(expected, actual, order=(), tolerance=1e-9):
     return None
 
 
-def check_equal(tables, duck, sql, *options, order=(), tolerance=1e-9, quiet=True):
+def check_equal(tables, duck, sql, *options, order=(), tolerance=1e-9, quiet=True, **popen_options):
     """Requires stachio's answer to be DuckDB's; quiet: also that stderr stays empty."""
-    run = query_stachio(tables, sql, *options)
+    run = query_stachio(tables, sql, *options, **popen_options)
     found = difference(duck.answer(sql), run.answer(), order, tolerance)
     require(found is None, f"{run}\n{found}")
     require(not quiet or not run.error, f"{run}\nstderr should be empty")

@@ -1,0 +1,195 @@
+#include "api/ranks.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "net/net.h"
+
+/* What rank 0 says: the kind, then texts that are zero-terminated. */
+enum command { COMMAND_STOP, COMMAND_TABLE, COMMAND_QUERY };
+
+static enum sx_status no_memory(struct sx_error *error) {
+    return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for a message to the ranks");
+}
+
+static enum sx_status tell(struct stachio_db *db, enum command command, const char *const *texts, int n_texts,
+                           struct sx_error *error) {
+    size_t bytes = 1;
+    for (int i = 0; i < n_texts; i++)
+        bytes += strlen(texts[i]) + 1;
+    char *message = malloc(bytes);
+    if (!message)
+        return no_memory(error);
+    char *at = message;
+    *at++ = (char)command;
+    for (int i = 0; i < n_texts; i++) {
+        const size_t length = strlen(texts[i]) + 1;
+        memcpy(at, texts[i], length);
+        at += length;
+    }
+    const void *data = message;
+    enum sx_status status = sx_net_broadcast(db->net, 0, NULL, &data, &bytes, NULL, error);
+    free(message);
+    return status;
+}
+
+/* What one rank has failed with, all fail with; afterwards everything is as before. */
+static enum sx_status meet(struct stachio_db *db, enum sx_status status, struct sx_error *error) {
+    struct sx_error lost = {0};
+    if (status != SX_OK)
+        sx_net_fail(db->net, error);
+    else
+        status = sx_net_check(db->net, error);
+    if (sx_net_barrier(db->net, NULL, &lost) == SX_OK || status != SX_OK)
+        return status;
+    *error = lost;
+    return lost.status;
+}
+
+/* Waits for the others, too. */
+static enum sx_status all_done(struct stachio_db *db, enum sx_status status, struct sx_error *error) {
+    char done = 1;
+    char *dones = calloc((size_t)sx_net_size(db->net), sizeof *dones);
+    if (!dones && status == SX_OK)
+        status = no_memory(error);
+    if (status == SX_OK)
+        status = sx_net_gather(db->net, &done, sizeof done, dones, NULL, error);
+    free(dones);
+    return meet(db, status, error);
+}
+
+/* ---- queries ---- */
+
+static uint64_t add_text(uint64_t hash, const char *text, size_t length) {
+    for (size_t i = 0; i < length; i++)
+        hash = (hash ^ (uint8_t)text[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+/* Without the last line, a pipeline that only rank 0 has, where the answer is written. */
+static size_t common_length(const struct stachio_query *query, const char *pipelines) {
+    size_t length = strlen(pipelines);
+    if (query->write && length > 0)
+        for (length--; length > 0 && pipelines[length - 1] != '\n';)
+            length--;
+    return length;
+}
+
+/* Exchanges only meet when all ranks run the same pipelines in the same order. */
+static enum sx_status agree(struct stachio_query *query, struct sx_error *error) {
+    struct sx_net *net = query->db->net;
+    struct sx_arena arena = {0};
+    const char *plan = sx_plan_text(&arena, query->plan.root), *pipelines = sx_run_text(query->run, &arena);
+    const uint64_t hash = add_text(add_text(UINT64_C(0xcbf29ce484222325), plan, strlen(plan)), pipelines,
+                                   common_length(query, pipelines));
+    uint64_t *hashes = SX_ARENA_ARRAY(&arena, sx_net_size(net), uint64_t);
+    enum sx_status status =
+        hashes ? sx_net_gather(net, &hash, sizeof hash, hashes, &query->cancel, error) : no_memory(error);
+    for (int r = 1; status == SX_OK && r < sx_net_size(net); r++)
+        if (hashes[r] != hashes[0])
+            status = sx_error_set(
+                error, SX_USAGE,
+                "%s has another plan for the query than rank 0: all ranks need the same version, "
+                "options and tables",
+                sx_net_rank_name(net, r));
+    sx_arena_release(&arena);
+    return status;
+}
+
+static enum sx_status run_together(struct stachio_query *query, enum sx_status status,
+                                   struct sx_error *error) {
+    if (status == SX_OK)
+        status = agree(query, error);
+    if (status == SX_OK)
+        status = sx_run_execute(query->run, error);
+    return meet(query->db, status, error);
+}
+
+enum sx_status sx_ranks_execute(struct stachio_query *query, struct sx_error *error) {
+    SX_TRY(tell(query->db, COMMAND_QUERY, (const char *const[]){query->sql}, 1, error));
+    return run_together(query, SX_OK, error);
+}
+
+static void follow_query(struct stachio_db *db, const char *sql) {
+    struct stachio_error failure = {0};
+    struct sx_error error = {0};
+    struct stachio_query *query = NULL;
+    enum sx_status status = SX_OK;
+    if (stachio_query_create(db, sql, &query, &failure) != STACHIO_OK)
+        status = sx_error_set(&error, SX_OUT_OF_MEMORY, "%.2000s", failure.text);
+    else
+        status = sx_query_plan(query, &error);
+    if (status != SX_OK) {
+        (void)meet(db, status, &error);
+    } else {
+        (void)run_together(query, status, &error);
+    }
+    sx_query_release(query);
+}
+
+/* ---- tables ---- */
+
+enum sx_status sx_ranks_add_table(struct stachio_db *db, const char *name, const char *const *paths,
+                                  int n_paths, struct sx_error *error) {
+    if (!db->net)
+        return SX_OK;
+    const char **texts = calloc((size_t)n_paths + 1, sizeof *texts);
+    if (!texts)
+        return no_memory(error);
+    texts[0] = name;
+    memcpy(texts + 1, paths, (size_t)n_paths * sizeof *texts);
+    enum sx_status status = tell(db, COMMAND_TABLE, texts, n_paths + 1, error);
+    free(texts);
+    return status == SX_OK ? all_done(db, SX_OK, error) : status;
+}
+
+static void follow_table(struct stachio_db *db, const char *const *texts, int n_texts) {
+    struct sx_error error = {0};
+    enum sx_status status = sx_frontend_add_table(db->frontend, texts[0], texts + 1, n_texts - 1, &error);
+    (void)all_done(db, status, &error);
+}
+
+void sx_ranks_tell_stop(struct stachio_db *db) {
+    struct sx_error error = {0};
+    (void)tell(db, COMMAND_STOP, NULL, 0, &error); /* who can't hear it has ended */
+}
+
+/* ---- following ---- */
+
+static const char *const *split_texts(struct sx_arena *arena, const char *message, size_t bytes, int *out_n) {
+    int n = 0;
+    for (size_t i = 0; i < bytes; i++)
+        n += message[i] == '\0';
+    const char **texts = SX_ARENA_ARRAY(arena, n, const char *);
+    for (int i = 0; texts && i < n; i++) {
+        texts[i] = message;
+        message += strlen(message) + 1;
+    }
+    *out_n = n;
+    return texts;
+}
+
+/* False: there is no more to follow. */
+static bool follow_one(struct stachio_db *db) {
+    struct sx_arena arena = {0};
+    struct sx_error error = {0};
+    const void *data = NULL;
+    size_t bytes = 0;
+    int n_texts = 0;
+    bool goes_on = sx_net_broadcast(db->net, 0, &arena, &data, &bytes, NULL, &error) == SX_OK && bytes > 0;
+    const char *message = data;
+    const char *const *texts = goes_on ? split_texts(&arena, message + 1, bytes - 1, &n_texts) : NULL;
+    goes_on = texts && n_texts > 0 && message[0] != COMMAND_STOP;
+    if (goes_on && message[0] == COMMAND_TABLE)
+        follow_table(db, texts, n_texts);
+    else if (goes_on)
+        follow_query(db, texts[0]);
+    sx_arena_release(&arena);
+    return goes_on;
+}
+
+void sx_ranks_follow(struct stachio_db *db) {
+    while (follow_one(db))
+        ;
+}

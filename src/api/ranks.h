@@ -1,0 +1,29 @@
+/* Ranks that answer queries together. Rank 0 has the caller's handle; it tells the others what to do, and
+ * they follow. */
+#ifndef SX_API_RANKS_H
+#define SX_API_RANKS_H
+
+#include "api/query.h"
+
+struct sx_ranks;
+
+/* Ranks 1 … n - 1 become threads of this process with handles like `db`, which becomes rank 0: for tests. */
+SX_MUST_CHECK enum sx_status sx_ranks_start_local(struct stachio_db *db,
+                                                  const struct stachio_options *options, int n,
+                                                  struct sx_error *error);
+/* Ends the ranks, if there are several. */
+void sx_ranks_stop(struct stachio_db *db);
+
+/* Rank 0, after its own front end has the table: the others' get it. */
+SX_MUST_CHECK enum sx_status sx_ranks_add_table(struct stachio_db *db, const char *name,
+                                                const char *const *paths, int n_paths,
+                                                struct sx_error *error);
+/* Rank 0: runs a planned query on all ranks. */
+SX_MUST_CHECK enum sx_status sx_ranks_execute(struct stachio_query *query, struct sx_error *error);
+
+void sx_ranks_tell_stop(struct stachio_db *db);
+
+/* The other ranks: does what rank 0 says until it stops, or is lost. */
+void sx_ranks_follow(struct stachio_db *db);
+
+#endif

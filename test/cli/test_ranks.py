@@ -1,0 +1,158 @@
+"""Ranks that are threads of one process answer as one does: TPC-H, random queries, faults, files.
+
+STACHIO_LOCAL_RANKS gives their number; STACHIO_BROADCAST_BYTES says up to which size a join's build side is sent to all
+ranks: with 0 every join is repartitioned.
+"""
+
+import functools
+import os
+import pathlib
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "lib"))
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from check import Checks, require, scratch_directory
+from damage import replace_at
+from oracle import Tables, DuckDB, check_equal, query_stachio, run_stachio
+
+HERE = pathlib.Path(__file__).parent
+SANITIZED = os.environ.get("BUILD_TYPE") in ("Asan", "Tsan")
+ROW_GROUP_ROWS = 2048
+WAYS = [(2, None), (3, None), (3, 0), (5, 20000)]
+GROUPS, GROUP_ROWS = 12, 1000
+
+# Compared with DuckDB, order included.
+ORDERED = [
+    "SELECT id FROM numbers",
+    "SELECT id FROM numbers LIMIT 7 OFFSET 5995",
+    "SELECT id FROM numbers UNION ALL SELECT -id FROM numbers",
+    "SELECT id % 10 AS k, id FROM numbers ORDER BY k DESC, id LIMIT 20 OFFSET 3",
+    "SELECT id % 10 AS k, count(*), sum(id), avg(id), min(text), count(DISTINCT id % 100) FROM numbers GROUP BY k ORDER BY k",
+    "SELECT count(DISTINCT id % 100), sum(id), first(7) FROM numbers",
+    "SELECT count(DISTINCT id % 100), sum(DISTINCT id % 7), avg(id) FROM numbers",
+    "SELECT count(DISTINCT id % 100), sum(id), avg(CAST(id AS DOUBLE)) FROM numbers WHERE id < 0",
+    "SELECT a.id, b.id FROM numbers a FULL JOIN few b ON a.id = b.id ORDER BY ALL LIMIT 3000 OFFSET 10500",
+    "SELECT count(*) FROM numbers a, few b WHERE a.id < b.id",
+    "SELECT id, id IN (SELECT CASE WHEN id > 3 THEN id END FROM few) FROM numbers ORDER BY id LIMIT 10",
+    "SELECT id FROM few WHERE id NOT IN (SELECT id FROM numbers) ORDER BY id",
+    "SELECT id, (SELECT max(b.id) FROM numbers b WHERE b.id % 50 = a.id) FROM few a ORDER BY id",
+    "SELECT x, count(*) FROM (SELECT id % 9 AS x FROM numbers EXCEPT ALL SELECT id % 12 FROM numbers) GROUP BY x ORDER BY x",
+    "WITH c AS MATERIALIZED (SELECT id % 100 AS k, count(*) AS n FROM numbers GROUP BY k) SELECT a.k, b.n FROM c a JOIN c b ON a.k = b.k "
+    "WHERE a.k > (SELECT avg(k) FROM c) ORDER BY 1",
+    "SELECT k, n FROM (VALUES (1, 'a'), (2, 'b')) v(k, n) JOIN numbers ON k = id ORDER BY k",
+    "SELECT n, count(id) FROM (VALUES (1, 'a'), (-2, 'b')) v(k, n) LEFT JOIN numbers ON k = id GROUP BY n ORDER BY n",
+]
+
+
+def environment(ranks, broadcast=None):
+    settings = {**os.environ, "STACHIO_LOCAL_RANKS": str(ranks)}
+    if broadcast is not None:
+        settings["STACHIO_BROADCAST_BYTES"] = str(broadcast)
+    return settings
+
+
+def make_tpch(directory):
+    """Several row groups a table, as ranks share these out."""
+    whole, data = os.path.join(directory, "whole"), os.path.join(directory, "tpch")
+    run_stachio(["tpch", "generate", "--sf", "0.01", "-o", whole]).succeeded()
+    os.mkdir(data)
+    connection = duckdb.connect()
+    for name in os.listdir(whole):
+        connection.execute(f"COPY (FROM '{whole}/{name}') TO '{data}/{name}' (ROW_GROUP_SIZE {ROW_GROUP_ROWS})")
+    return data
+
+
+def make_numbers(path, rows):
+    table = pa.table({"id": pa.array(range(rows), pa.int64()), "text": [f"some text of row {i}" for i in range(rows)]})
+    pq.write_table(table, path, row_group_size=GROUP_ROWS, compression="none", use_dictionary=False)
+
+
+def check_tpch(data, ranks, broadcast):
+    run_stachio(["tpch", "run", "-d", data, "--compare", "duckdb", "--fallback", "forbid", "--threads", "2"],
+                env=environment(ranks, broadcast)).succeeded()
+
+
+def check_ordered(tables, sql, ranks, broadcast):
+    check_equal(tables, DuckDB(tables), sql, "--fallback", "forbid", order="all", env=environment(ranks, broadcast))
+
+
+def check_random(ranks, broadcast):
+    settings = {**environment(ranks, broadcast), "RANDOM_QUERIES": "30" if SANITIZED else "200", "RANDOM_SEED": str(ranks)}
+    done = subprocess.run([sys.executable, HERE / "test_random.py"], env=settings, capture_output=True, text=True)
+    require(done.returncode == 0, done.stdout[-4000:] + done.stderr)
+
+
+def check_damage(tables, path, group):
+    """Whichever rank it is that reads the damaged row group, the query ends with its error, and prints nothing."""
+    offset = pq.read_metadata(path).row_group(group).column(0).data_page_offset
+    damaged = replace_at(pathlib.Path(path), offset, b"\xff" * 8)
+    run = query_stachio(Tables(None, {"damaged": str(damaged)}), "SELECT a.id FROM damaged a JOIN damaged b ON a.id = b.id + 1",
+                        "--fallback", "forbid", env=environment(3))
+    require(run.status == 3 and not run.out, str(run))
+    require(f"row group {group}" in run.error and str(path) in run.error, str(run))
+    require(group < GROUPS // 2 or "rank 2" in run.error, str(run))
+
+
+def check_failing(tables, sql, *options, status):
+    run = query_stachio(tables, sql, *options, env=environment(3))
+    require(run.status == status and run.error and not run.out, str(run))
+
+
+def check_written(tables, directory):
+    path = os.path.join(directory, "written.parquet")
+    sql = "SELECT id, text FROM numbers WHERE id % 3 > 0"
+    run_stachio([*tables.options(), "-c", sql, "--format", "parquet", "-o", path], env=environment(3)).succeeded()
+    require(pq.read_table(path).to_pylist() == [{"id": i, "text": f"some text of row {i}"} for i in range(GROUPS * GROUP_ROWS) if i % 3],
+            "another table was written")
+
+
+def check_analyze(tables):
+    out = query_stachio(tables, "SELECT id % 7, count(*) FROM numbers GROUP BY 1", "--analyze", env=environment(2)).succeeded().out.decode()
+    require("EXCHANGE HASH: " in out and "MB sent" in out and "EXCHANGE GATHER: " in out, out)
+
+
+def main():
+    checks = Checks()
+    with scratch_directory() as directory:
+        data = make_tpch(directory)
+        plain = os.path.join(directory, "plain")
+        os.mkdir(plain)
+        make_numbers(os.path.join(plain, "numbers.parquet"), GROUPS * GROUP_ROWS)
+        make_numbers(os.path.join(plain, "few.parquet"), 40)
+        tables = Tables(plain)
+        for ranks, broadcast in WAYS:
+            way = f"{ranks} ranks, broadcast up to {broadcast} bytes"
+            with checks.case(f"TPC-H, {way}"):
+                check_tpch(data, ranks, broadcast)
+            with checks.case(f"random queries, {way}"):
+                check_random(ranks, broadcast)
+        checks.run_all([(f"{sql}, {ranks} ranks, broadcast up to {broadcast} bytes", functools.partial(check_ordered, tables, sql, ranks, broadcast))
+                        for sql in ORDERED for ranks, broadcast in WAYS[1:3]])
+        for group in (0, 5, GROUPS - 1):
+            path = os.path.join(directory, f"damaged{group}.parquet")
+            make_numbers(path, GROUPS * GROUP_ROWS)
+            with checks.case(f"row group {group} is damaged"):
+                check_damage(tables, path, group)
+        with checks.case("an error while running"):
+            check_failing(tables, "SELECT CAST(text AS INTEGER) FROM numbers WHERE id = 11999", "--fallback", "forbid", status=1)
+        with checks.case("a query that is wrong"):
+            check_failing(tables, "SELECT nothing FROM numbers", status=1)
+        with checks.case("too little memory"):
+            check_failing(tables, "SELECT a.text, count(*) FROM numbers a, few b GROUP BY a.text, b.id", "--memory-limit", "4MB", status=4)
+        with checks.case("Parquet as the answer"):
+            check_written(tables, directory)
+        with checks.case("--analyze"):
+            check_analyze(tables)
+        with checks.case("DuckDB takes over"):
+            run = query_stachio(tables, "SELECT id, row_number() OVER (ORDER BY id) FROM few", env=environment(2)).succeeded()
+            require("WINDOW" in run.error and len(run.answer().rows) == 40, str(run))
+    checks.finish()
+
+
+if __name__ == "__main__":
+    main()
