@@ -35,7 +35,7 @@ int bench_report_run(struct bench_report *report, const struct options *options,
     struct stachio_error error = {0};
     struct stachio_db *db = NULL;
     *report = (struct bench_report){.has_json = options->json != NULL};
-    enum stachio_status status = stachio_open(&options->db, &db, &error);
+    enum stachio_status status = options_open_rank(options, &db, &error);
     if (!status)
         status = output_open(&report->table, NULL, &error);
     if (!status && report->has_json)

@@ -37,6 +37,7 @@ static const char help[] =
     "      --cache-size SIZE     most that the cache takes of the memory limit (half of it)\n"
     "      --device-cache-size SIZE  the same in the device's memory (half of its limit)\n"
     "      --device D            auto, cpu or cuda\n"
+    "      --interface NAME      the network interface that ranks (mpirun) use\n"
     "      --fallback F          allow or forbid: whether DuckDB may run what stachio can't\n"
     "      --progress P          auto, always or never\n"
     "      --explain             print the plans instead of running them\n"
@@ -60,7 +61,7 @@ static const char help[] =
     "      --force               replace what is there\n"
     "\n"
     "Exit status: 0 done, 1 the query is wrong, 2 usage, 3 a file is missing, corrupt or can't be written,\n"
-    "4 out of memory, 130 interrupted, 141 the reader of the output has gone.\n";
+    "4 out of memory, 5 a rank was lost, 130 interrupted, 141 the reader of the output has gone.\n";
 
 /* Standard output takes the text, or the exit status tells. */
 static int print_text(const char *text) {

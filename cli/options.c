@@ -26,6 +26,7 @@ enum option_code {
     OPTION_CACHE,
     OPTION_CACHE_SIZE,
     OPTION_DEVICE_CACHE_SIZE,
+    OPTION_INTERFACE,
     OPTION_FORMAT,
     OPTION_FALLBACK,
     OPTION_PROGRESS,
@@ -81,6 +82,7 @@ static const struct known_option {
     {{"cache", required_argument, NULL, OPTION_CACHE}, QUERY | RUN},
     {{"cache-size", required_argument, NULL, OPTION_CACHE_SIZE}, QUERY | RUN},
     {{"device-cache-size", required_argument, NULL, OPTION_DEVICE_CACHE_SIZE}, QUERY | RUN},
+    {{"interface", required_argument, NULL, OPTION_INTERFACE}, QUERY | RUN | BENCH | REWRITE},
     {{"format", required_argument, NULL, OPTION_FORMAT}, QUERY | RUN},
     {{"fallback", required_argument, NULL, OPTION_FALLBACK}, QUERY | RUN},
     {{"progress", required_argument, NULL, OPTION_PROGRESS}, QUERY | RUN | REWRITE},
@@ -360,6 +362,7 @@ static int read_option(struct options *options, int code, char *argument) {
     case OPTION_CACHE_SIZE: return read_size("--cache-size", argument, &options->db.cache_bytes);
     case OPTION_DEVICE_CACHE_SIZE:
         return read_size("--device-cache-size", argument, &options->db.device_cache_bytes);
+    case OPTION_INTERFACE: options->db.interface = argument; return 0;
     case OPTION_FORMAT: return read_format(options, argument);
     case OPTION_FALLBACK: return read_fallback(options, argument);
     case OPTION_PROGRESS: return read_progress(options, argument);
@@ -447,10 +450,26 @@ void options_release(struct options *options) {
     *options = (struct options){0};
 }
 
+/* The ranks that follow rank 0 end here. */
+static void follow(struct stachio_db *db) {
+    struct stachio_error error = {0};
+    const enum stachio_status status = stachio_follow(db, &error);
+    stachio_close(db);
+    exit(status ? report_error(&error) : 0);
+}
+
+enum stachio_status options_open_rank(const struct options *options, struct stachio_db **out_db,
+                                      struct stachio_error *error) {
+    enum stachio_status status = stachio_open(&options->db, out_db, error);
+    if (!status && stachio_rank(*out_db) > 0)
+        follow(*out_db);
+    return status;
+}
+
 enum stachio_status options_open(const struct options *options, struct stachio_db **out_db,
                                  struct stachio_error *error) {
     struct stachio_db *db;
-    enum stachio_status status = stachio_open(&options->db, &db, error);
+    enum stachio_status status = options_open_rank(options, &db, error);
     if (status)
         return status;
     for (int i = 0; !status && i < options->n_tables; i++)

@@ -60,7 +60,11 @@ enum command { COMMAND_QUERY, COMMAND_TPCH_RUN, COMMAND_TPCH_GENERATE, COMMAND_B
 int options_read(struct options *options, enum command command, int argc, char **argv);
 void options_release(struct options *options);
 
-/* Opens the database with its tables. */
+/* Opens the database. Of several ranks only rank 0 comes back from it: the others do what it wants, and exit.
+ */
+enum stachio_status options_open_rank(const struct options *options, struct stachio_db **out_db,
+                                      struct stachio_error *error);
+/* The same with its tables. */
 enum stachio_status options_open(const struct options *options, struct stachio_db **out_db,
                                  struct stachio_error *error);
 

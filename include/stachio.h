@@ -158,6 +158,8 @@ struct stachio_options {
     uint64_t cache_bytes; /* most that the cache holds: a part of memory_limit_bytes, given up when a query
                              needs it; 0: half of that */
     uint64_t device_cache_bytes; /* the same for STACHIO_CACHE_DEVICE and device_memory_limit_bytes */
+    const char *interface; /* the network interface that ranks use, alone; NULL: loopback where all are on one
+                              host, else what is there */
 };
 
 /* Fills in the defaults. */
@@ -169,6 +171,16 @@ enum stachio_status stachio_open(const struct stachio_options *options, struct s
                                  struct stachio_error *error);
 /* NULL allowed. Queries and answers of the database stay valid until they are released. */
 void stachio_close(struct stachio_db *db);
+
+/* ---- ranks: processes that mpirun or srun has started answer queries together ---- */
+
+/* Where there are several, stachio_open is collective over them and fails on all if it fails on one; a
+ * process opens one database. Rank 0 uses it as always; the others call stachio_follow, and nothing else, and
+ * close it. */
+int stachio_rank(const struct stachio_db *db);
+int stachio_ranks(const struct stachio_db *db);
+/* Does what rank 0 wants until that closes its database. STACHIO_RANK_LOST names a rank that is gone. */
+enum stachio_status stachio_follow(struct stachio_db *db, struct stachio_error *error);
 
 /* Who answers queries created from now on. */
 void stachio_set_engine(struct stachio_db *db, enum stachio_engine engine);

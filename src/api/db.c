@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/files.h"
+#include "api/launch.h"
 #include "api/ranks.h"
 #include "api/system.h"
 
@@ -36,10 +37,11 @@ static enum stachio_status read_options(const struct stachio_options *given,
         return sx_api_error(error, STACHIO_USAGE, "io: there is no number %d", (int)out_options->io);
     if ((int)out_options->cache < STACHIO_CACHE_AUTO || out_options->cache > STACHIO_CACHE_DEVICE)
         return sx_api_error(error, STACHIO_USAGE, "cache: there is no number %d", (int)out_options->cache);
+    const int sharing = sx_launch_local_ranks();
     if (!out_options->threads)
-        out_options->threads = sx_system_processors();
+        out_options->threads = (sx_system_processors() + sharing - 1) / sharing;
     if (!out_options->memory_limit_bytes)
-        out_options->memory_limit_bytes = sx_system_memory() / 5 * 4;
+        out_options->memory_limit_bytes = sx_system_memory() / 5 * 4 / (uint64_t)sharing;
     return STACHIO_OK;
 }
 
@@ -110,6 +112,8 @@ enum stachio_status sx_db_open(const struct stachio_options *options, struct sta
 enum stachio_status stachio_open(const struct stachio_options *options, struct stachio_db **out_db,
                                  struct stachio_error *error) {
     enum { MOST_RANKS = 64 };
+    if (sx_launch_ranks() > 1)
+        return sx_ranks_open_launched(options, out_db, error);
     const char *ranks = getenv("STACHIO_LOCAL_RANKS");
     const int n = ranks ? atoi(ranks) : 1;
     struct sx_error inner = {0};
@@ -133,6 +137,7 @@ struct stachio_db *sx_db_retain(struct stachio_db *db) {
 void sx_db_release(struct stachio_db *db) {
     if (!db || atomic_fetch_sub_explicit(&db->references, 1, memory_order_acq_rel) != 1)
         return;
+    sx_ranks_leave(db);
     sx_ranks_stop(db);
     sx_arena_release(&db->inspect_arena);
     sx_arena_release(&db->split_arena);

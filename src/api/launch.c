@@ -3,8 +3,10 @@
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "api/library.h"
+#include "api/system.h"
 #include "net/ucx/load.h"
 
 static int number_of(const char *variable) {
@@ -23,6 +25,11 @@ int sx_launch_ranks(void) {
     if (!ranks && sx_environment("PMIX_RANK") && sx_environment("SLURM_PROCID"))
         ranks = number_of("SLURM_STEP_NUM_TASKS");
     return ranks ? ranks : 1;
+}
+
+int sx_launch_local_ranks(void) {
+    const int ranks = number_of("OMPI_COMM_WORLD_LOCAL_SIZE");
+    return ranks && sx_system_processors() >= sysconf(_SC_NPROCESSORS_ONLN) ? ranks : 1;
 }
 
 /* UCX reads these when it is loaded. It is to leave signals alone, and errors are told by us. */

@@ -11,6 +11,11 @@ struct sx_ranks;
 SX_MUST_CHECK enum sx_status sx_ranks_start_local(struct stachio_db *db,
                                                   const struct stachio_options *options, int n,
                                                   struct sx_error *error);
+/* stachio_open where mpirun or srun has started several ranks: collective, on each of them. */
+enum stachio_status sx_ranks_open_launched(const struct stachio_options *options, struct stachio_db **out_db,
+                                           struct stachio_error *error);
+/* Such a rank goes; rank 0 tells the others to. */
+void sx_ranks_leave(struct stachio_db *db);
 /* Ends the ranks, if there are several. */
 void sx_ranks_stop(struct stachio_db *db);
 

@@ -1,0 +1,145 @@
+"""The program on several ranks that mpirun starts: answers, and what becomes of all when one fails or is gone."""
+
+import os
+import pathlib
+import re
+import signal
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "lib"))
+
+import duckdb
+
+from check import Checks, require, scratch_directory
+from ranks import require_mpirun, run_ranks, start_ranks
+
+STACHIO = os.environ["STACHIO"]
+QUERIES = ("SELECT k, count(*), sum(v) FROM t GROUP BY k ORDER BY k",
+           "SELECT count(*), sum(a.v), max(b.s) FROM t a JOIN u b ON a.k = b.k WHERE a.v % 3 = 1",
+           "SELECT v, s FROM t ORDER BY s DESC, v LIMIT 11",
+           "SELECT count(*) FROM t WHERE v > (SELECT avg(v) FROM t)",
+           "SELECT count(*) FROM u WHERE k < 0")
+LONG = "SELECT count(*), sum(a.v * b.v) FROM t a JOIN t b ON a.k = b.k"
+LOST = re.compile(r"rank 1 \(host [^ ]+, pid \d+\) was lost")
+
+
+def make_tables(directory):
+    con = duckdb.connect()
+    con.execute(f"COPY (SELECT i AS v, i % 23 AS k, 'text ' || i % 1000 AS s FROM range(200000) r(i)) TO '{directory}/t.parquet' "
+                "(ROW_GROUP_SIZE 10000)")
+    con.execute(f"COPY (SELECT i % 30 AS k, 'other ' || i AS s FROM range(900) r(i)) TO '{directory}/u.parquet'")
+
+
+def as_duckdb(directory, sql):
+    con = duckdb.connect()
+    for name in ("t", "u"):
+        con.execute(f"CREATE VIEW {name} AS FROM '{directory}/{name}.parquet'")
+    return [tuple(str(value) for value in row) for row in con.execute(sql).fetchall()]
+
+
+def check_answers(directory, n, **values):
+    for sql in QUERIES:
+        status, out, err = run_ranks(n, [STACHIO, "-d", directory, "--fallback", "forbid", "--format", "csv", "-c", sql], **values)
+        require(status == 0, f"{sql}: status {status}: {err}")
+        rows = [tuple(line.split(",")) for line in out.splitlines()[1:]]
+        require(rows == as_duckdb(directory, sql), f"{sql}: {rows}")
+
+
+def per_rank(first, others):
+    """A command that is `first` on rank 0 and `others` elsewhere, and tells how it ended; mpirun sees no failure."""
+    return ["sh", "-c", f'if [ "$OMPI_COMM_WORLD_RANK" = 0 ]; then {first}; else {others}; fi; '
+            "echo status $OMPI_COMM_WORLD_RANK $? >&2"]
+
+
+def check_configuration(directory):
+    base = f"{STACHIO} -d {directory} -c 'SELECT 1'"
+    _, _, err = run_ranks(2, per_rank(base, base + " --fallback forbid"))
+    require("status 0 2" in err and "status 1 2" in err, err)
+    require(re.search(r"rank 1 \(host .*\) has another configuration \(device cpu, --fallback forbid\) than rank 0", err), err)
+    _, _, err = run_ranks(2, per_rank(base, base + " --cache-size 1 --device-cache-size 1 --cache device"))
+    require("status 0 2" in err and "status 1 2" in err and "cache device" in err, err)
+
+
+def check_damaged(directory):
+    data = bytearray(open(f"{directory}/t.parquet", "rb").read())
+    at = len(data) * 3 // 4
+    data[at:at + 4000] = b"\xff" * 4000
+    os.makedirs(f"{directory}/damaged")
+    open(f"{directory}/damaged/t.parquet", "wb").write(data)
+    command = f"{STACHIO} -d {directory}/damaged --fallback forbid -c 'SELECT sum(v), max(s), max(k) FROM t'"
+    _, out, err = run_ranks(3, per_rank(command, command), seconds=60)
+    require("status 0 3" in err and "t.parquet" in err and not out, f"{out}\n{err}")
+    require(re.search(r"rank \d \(host ", err), f"no rank is named: {err}")
+
+
+class Running:
+    """Ranks in a long query."""
+
+    def __init__(self, directory, n, first=LONG, seconds=20):
+        many = f"{STACHIO} -d {directory} --threads 1 -c '{';'.join([first] * 200)}'"
+        self.process = start_ranks(n, per_rank(many, many))
+        self.n, self.began = n, time.monotonic()
+        time.sleep(3)
+        self.pids = self.find()
+        require(len(self.pids) == n, f"{len(self.pids)} ranks run")
+
+    def find(self):
+        """By rank: the processes of the program below this mpirun."""
+        pids = {}
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                variables = dict(v.split("=", 1) for v in open(f"/proc/{pid}/environ").read().split("\0") if "=" in v)
+                parent = open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[1]
+                grand = open(f"/proc/{parent}/stat").read().rsplit(")", 1)[1].split()[1]
+                if int(grand) == self.process.pid and os.readlink(f"/proc/{pid}/exe") == os.path.realpath(STACHIO):
+                    pids[int(variables["OMPI_COMM_WORLD_RANK"])] = int(pid)
+            except (OSError, KeyError):
+                continue
+        return pids
+
+    def end(self, signal_number, rank):
+        began = time.monotonic()
+        os.kill(self.pids[rank], signal_number)
+        try:
+            err = self.process.communicate(timeout=30)[1]
+        finally:
+            self.process.kill()
+        require(time.monotonic() - began < 10, f"took {time.monotonic() - began:.1f} s: {err}")
+        return err
+
+
+def check_killed(directory):
+    err = Running(directory, 3).end(signal.SIGKILL, 1)
+    require(LOST.search(err), err)
+    for rank, status in ((0, 5), (1, 137), (2, 5)):
+        require(f"status {rank} {status}" in err, f"rank {rank} has not {status}: {err}")
+
+
+def check_interrupt(directory):
+    err = Running(directory, 2).end(signal.SIGINT, 0)
+    require("status 0 130" in err and "status 1 " in err, err)
+
+
+def main():
+    require_mpirun()
+    checks = Checks()
+    with scratch_directory() as directory:
+        make_tables(directory)
+        for n in (1, 2, 3):
+            with checks.case(f"answers, {n} ranks"):
+                check_answers(directory, n)
+        with checks.case("answers, 2 ranks, tcp"):
+            check_answers(directory, 2, UCX_TLS="tcp,self")
+        with checks.case("configurations that differ"):
+            check_configuration(directory)
+        with checks.case("a damaged page"):
+            check_damaged(directory)
+        with checks.case("a rank is killed"):
+            check_killed(directory)
+        with checks.case("Ctrl-C on rank 0"):
+            check_interrupt(directory)
+    checks.finish()
+
+
+main()
