@@ -116,15 +116,14 @@ static void follow_query(struct stachio_db *db, const char *sql) {
     struct sx_error error = {0};
     struct stachio_query *query = NULL;
     enum sx_status status = SX_OK;
-    if (stachio_query_create(db, sql, &query, &failure) != STACHIO_OK)
+    if (stachio_query_create(db, sql, &query, &failure) != STACHIO_OK) {
         status = sx_error_set(&error, SX_OUT_OF_MEMORY, "%.2000s", failure.text);
-    else
-        status = sx_query_plan(query, &error);
-    if (status != SX_OK) {
         (void)meet(db, status, &error);
-    } else {
-        (void)run_together(query, status, &error);
+        return;
     }
+    query->wanted = STACHIO_ENGINE_STACHIO; /* whether DuckDB answers is for rank 0 to say */
+    status = sx_query_plan(query, &error);
+    (void)run_together(query, status, &error);
     sx_query_release(query);
 }
 

@@ -8,7 +8,9 @@
 #include <stdlib.h>
 
 enum {
-    WINDOW_BYTES = 16 << 20,
+    ALL_WINDOWS = 256 << 20, /* what may come from all other ranks before it is taken */
+    MOST_WINDOW = 16 << 20,
+    LEAST_WINDOW = 2 << 20,
     MOST_UNSENT = 8 << 20,
     STRING_BYTES = 32 /* a guess */
 };
@@ -75,6 +77,8 @@ static bool has_frame(struct sx_exchange *exchange, struct exchange_worker *stat
 static enum sx_status end_driven(struct sx_exchange *exchange, struct sx_worker *worker,
                                  const struct sx_pipeline *next) {
     if (!next) {
+        if (exchange->kept)
+            sx_collector_drop(exchange->kept);
         if (exchange->mode != EXCHANGE_STAY)
             SX_TRY(sx_channel_end(exchange->channel, sx_worker_error(worker)));
     } else {
@@ -141,22 +145,29 @@ static enum sx_status exchange_next(struct sx_source *source, struct sx_worker *
 
 /* ---- opening ---- */
 
-/* Rows of an adaptive build side on all ranks decide for it. */
+/* What the ranks tell each other of an adaptive build side. */
+struct exchange_size {
+    int64_t rows;
+    int64_t broadcast_bytes; /* rank 0's counts */
+};
+
+/* The size of all ranks' rows decides, and so does it everywhere. */
 static enum sx_status choose(struct sx_exchange *exchange, struct sx_worker *worker) {
     const struct sx_exec_options *options = &worker->run->options;
+    const struct exchange_size own = {exchange->kept->rows, options->broadcast_bytes};
     struct sx_arena arena = {0};
-    int64_t width_bytes = 0, total = 0;
+    int64_t width_bytes = 1, total = 0;
     for (int32_t c = 0; c < exchange->plan->n_columns; c++)
         width_bytes += exchange->types[c].id == SX_TYPE_VARCHAR ? STRING_BYTES
                                                                 : (int64_t)sx_type_bytes(exchange->types[c]);
-    int64_t *rows = SX_ARENA_ARRAY(&arena, exchange->n_ranks, int64_t);
-    enum sx_status status = rows ? sx_net_gather(options->net, &exchange->kept->rows, sizeof *rows, rows,
-                                                 options->cancel, sx_worker_error(worker))
-                                 : sx_no_memory(sx_worker_error(worker), "an exchange");
+    struct exchange_size *all = SX_ARENA_ARRAY(&arena, exchange->n_ranks, struct exchange_size);
+    enum sx_status status =
+        all ? sx_net_gather(options->net, &own, sizeof own, all, options->cancel, sx_worker_error(worker))
+            : sx_no_memory(sx_worker_error(worker), "an exchange");
     for (int r = 0; status == SX_OK && r < exchange->n_ranks; r++)
-        total += rows[r];
+        total += all[r].rows;
+    exchange->join->is_everywhere = status == SX_OK && total <= all[0].broadcast_bytes / width_bytes;
     sx_arena_release(&arena);
-    exchange->join->is_everywhere = total <= options->broadcast_bytes / (width_bytes ? width_bytes : 1);
     return status;
 }
 
@@ -192,8 +203,10 @@ static void exchange_prefetch(struct sx_source *source) {
 /* ---- with the other ranks ---- */
 
 enum sx_status sx_exchanges_open(struct sx_run *run, struct sx_error *error) {
+    const size_t share = ALL_WINDOWS / (size_t)sx_net_size(run->options.net);
+    const size_t window = share > MOST_WINDOW ? MOST_WINDOW : share > LEAST_WINDOW ? share : LEAST_WINDOW;
     const struct sx_channel_options options = {
-        .pool = run->options.pool, .window_bytes = WINDOW_BYTES, .wake = sx_run_wake, .context = run};
+        .pool = run->options.pool, .window_bytes = window, .wake = sx_run_wake, .context = run};
     for (struct sx_exchange *exchange = run->exchanges; exchange; exchange = exchange->next)
         SX_TRY(sx_channel_create(run->options.net, &options, &exchange->channel, error));
     return SX_OK;
@@ -258,7 +271,7 @@ bool sx_exchange_wants_size(const struct sx_plan *plan, bool is_build) {
     return is_build && plan->u.exchange.adaptive;
 }
 
-void sx_exchange_set_kept(struct sx_sink *exchange, const struct sx_collector *kept) {
+void sx_exchange_set_kept(struct sx_sink *exchange, struct sx_collector *kept) {
     ((struct exchange_sink *)exchange)->exchange->kept = kept;
 }
 

@@ -47,8 +47,8 @@ struct sx_exchange {
     const struct sx_plan *plan;
     struct sx_join_build *join; /* whose side this is; may be NULL */
     bool is_build;
-    const struct sx_collector *kept; /* what an adaptive build side is chosen by; else NULL */
-    enum exchange_mode mode;         /* set when the pipeline opens */
+    struct sx_collector *kept; /* what an adaptive build side is chosen by; else NULL */
+    enum exchange_mode mode;   /* set when the pipeline opens */
     struct sx_evaluator keys;
     struct sx_type *types;
     int rank, n_ranks;
