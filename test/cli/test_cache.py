@@ -2,6 +2,7 @@
 there is no GPU), and answers the same; files that change, little room, and damage make no difference."""
 
 import functools
+import json
 import os
 import pathlib
 import re
@@ -85,6 +86,21 @@ def check_answers(tables, *options):
         require(not found, found)
 
 
+def check_link(tables, path):
+    """What is found on the device does not come over the link again; the trace tells both. (Not so of gzip, which the host
+    decompresses: that comes by way of staging memory, like the lists.)"""
+    totals = []
+    for n in (1, 2, 3):
+        run(tables, "device", [SQL] * n, "--trace", path).succeeded()
+        events = json.loads(pathlib.Path(path).read_text())["traceEvents"]
+        totals.append([sum(event["args"]["bytes"] for event in events if event["ph"] == "X" and event["name"] == name)
+                       for name in ("upload of pinned memory", "cached in the device's memory", "cached in the host's memory")])
+    copied, on_device, on_host = zip(*totals)
+    require(copied[0] == copied[1] == copied[2] and (copied[0] > 0 or "gzip" in path), f"over the link: {copied}")
+    require(on_device[0] == 0 and on_device[2] == 2 * on_device[1] > 0, f"on the device: {on_device}")
+    require(on_host == on_device, f"in the host's memory: {on_host}")
+
+
 def check_ranges(tables):
     """Pages that one query prunes are asked for by another."""
     ranges = [(100, 300), (0, 2500), (2000, 2100), (0, ROWS), (100, 300)]
@@ -141,11 +157,12 @@ def cases(scratch):
         name = " ".join(map(str, layout))
         tables = make_tables(os.path.join(scratch, name), layout)
         yield f"hits, {name}", functools.partial(check_hits, tables)
+        yield f"link, {name}", functools.partial(check_link, tables, os.path.join(scratch, f"{name}.json"))
         yield f"answers, {name}", functools.partial(check_answers, tables)
         yield f"three workers, {name}", functools.partial(check_answers, tables, "--threads", "3")
         for size in ("1", "12KB", "40KB"):
             yield f"room for {size}, {name}", functools.partial(check_answers, tables, "--device-cache-size", size)
-        yield f"little memory, {name}", functools.partial(check_answers, tables, "--device-memory-limit", "2MB")
+        yield f"little memory, {name}", functools.partial(check_answers, tables, "--device-memory-limit", "2MB", "--threads", "2")
         yield f"ranges, {name}", functools.partial(check_ranges, tables)
         yield f"changed, {name}", functools.partial(check_changed, make_tables(os.path.join(scratch, f"{name} changed"), layout), layout)
     yield "the cache gives memory up", functools.partial(check_memory, scratch)
