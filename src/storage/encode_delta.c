@@ -1,6 +1,7 @@
 #include "storage/encode.h"
 
-enum { BLOCK_VALUES = 128, MINIBLOCKS = 4, MINIBLOCK_VALUES = BLOCK_VALUES / MINIBLOCKS };
+/* Blocks longer than the usual 128: a reader on a GPU goes from block to block, one access to memory each. */
+enum { BLOCK_VALUES = 1024, MINIBLOCKS = 32, MINIBLOCK_VALUES = BLOCK_VALUES / MINIBLOCKS };
 
 static void put_header(int64_t count, int64_t first, struct sx_bytes *out) {
     sx_bytes_append_varint(out, BLOCK_VALUES);

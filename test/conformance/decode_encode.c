@@ -138,36 +138,45 @@ static void put_miniblock(const uint64_t *deltas, uint32_t n, uint32_t width, st
         put_bits(&writer, deltas[i], width);
 }
 
-/* One block: deltas above the smallest, in 4 miniblocks of 32. Arithmetic wraps. */
-static void put_block(const uint64_t *values, int64_t n, struct bytes *out) {
-    enum { MINIBLOCKS = 4, MINIBLOCK = 32 };
-    uint64_t deltas[MINIBLOCKS * MINIBLOCK] = {0};
+/* Of DELTA_BINARY_PACKED: writers' usual one, and others that the format allows. */
+struct delta_shape {
+    int64_t block_values;
+    int miniblocks;
+};
+static const struct delta_shape delta_shapes[] = {{128, 4}, {1024, 32}, {2560, 80}, {256, 2}, {128, 1}};
+enum { MOST_BLOCK_VALUES = 2560, MOST_MINIBLOCKS = 80 };
+
+/* One block: deltas above the smallest. Arithmetic wraps. */
+static void put_block(const uint64_t *values, int64_t n, struct delta_shape shape, struct bytes *out) {
+    const int64_t miniblock = shape.block_values / shape.miniblocks;
+    uint64_t deltas[MOST_BLOCK_VALUES] = {0};
     int64_t least = INT64_MAX;
     for (int64_t i = 0; i < n; i++) {
         deltas[i] = values[i + 1] - values[i];
         least = (int64_t)deltas[i] < least ? (int64_t)deltas[i] : least;
     }
     put_zigzag(out, (uint64_t)least);
-    uint32_t widths[MINIBLOCKS] = {0};
+    uint32_t widths[MOST_MINIBLOCKS] = {0};
     for (int64_t i = 0; i < n; i++) {
         deltas[i] -= (uint64_t)least;
         uint32_t width = deltas[i] ? 64 - (uint32_t)__builtin_clzll(deltas[i]) : 0;
-        widths[i / MINIBLOCK] = width > widths[i / MINIBLOCK] ? width : widths[i / MINIBLOCK];
+        widths[i / miniblock] = width > widths[i / miniblock] ? width : widths[i / miniblock];
     }
-    for (int m = 0; m < MINIBLOCKS; m++)
+    for (int m = 0; m < shape.miniblocks; m++)
         put_byte(out, widths[m]);
-    for (int m = 0; m * MINIBLOCK < n; m++)
-        put_miniblock(deltas + (ptrdiff_t)m * MINIBLOCK, MINIBLOCK, widths[m], out);
+    for (int m = 0; m * miniblock < n; m++)
+        put_miniblock(deltas + m * miniblock, (uint32_t)miniblock, widths[m], out);
 }
 
 static void put_delta(const uint64_t *values, int64_t n, struct bytes *out) {
-    enum { BLOCK = 128, MINIBLOCKS = 4 };
-    put_varint(out, BLOCK);
-    put_varint(out, MINIBLOCKS);
+    const struct delta_shape shape = delta_shapes[n % (int)(sizeof delta_shapes / sizeof delta_shapes[0])];
+    const int64_t block = shape.block_values;
+    put_varint(out, (uint64_t)block);
+    put_varint(out, (uint64_t)shape.miniblocks);
     put_varint(out, (uint64_t)n);
     put_zigzag(out, n ? values[0] : 0);
-    for (int64_t i = 0; i + 1 < n; i += BLOCK)
-        put_block(values + i, n - 1 - i < BLOCK ? n - 1 - i : BLOCK, out);
+    for (int64_t i = 0; i + 1 < n; i += block)
+        put_block(values + i, n - 1 - i < block ? n - 1 - i : block, shape, out);
 }
 
 static void put_plain(const struct stored_values *values, int64_t first, int64_t end, struct bytes *out) {

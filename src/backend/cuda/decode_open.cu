@@ -1,5 +1,7 @@
 /* Makes pages readable: where levels and values are, and the few bytes in front of values that tell how they
- * are stored. One thread a page, which reads some bytes; of DELTA_BINARY_PACKED the header of each block. */
+ * are stored. A warp a page, which reads some bytes; of DELTA_BINARY_PACKED the header of each block, one
+ * after another, with the widths of 32 miniblocks at a time. */
+#include "backend/cuda/block.h"
 #include "backend/cuda/decode_kernel.h"
 
 /* ---- DELTA_BINARY_PACKED ---- */
@@ -10,15 +12,16 @@ struct delta_walk {
     const uint8_t *bytes;
     uint64_t size, at;
     uint64_t n_miniblocks, miniblock_values; /* per block; per miniblock */
-    uint64_t miniblock, widths, min_delta;   /* next in the block; where its widths are */
+    uint64_t widths, min_delta;              /* of the block; where its widths are */
+    uint64_t left;                           /* values that are still to come */
+    bool is_whole;                           /* all listed miniblocks are */
 };
 
-__device__ static inline enum decode_problem start_deltas(struct delta_walk *walk, uint64_t *out_count,
-                                                          uint64_t *out_first) {
-    uint64_t block;
+__device__ static inline enum decode_problem start_deltas(struct delta_walk *walk, uint64_t *out_first) {
+    uint64_t block, count;
     if (!sx_stored_varint(walk->bytes, walk->size, &walk->at, &block) ||
         !sx_stored_varint(walk->bytes, walk->size, &walk->at, &walk->n_miniblocks) ||
-        !sx_stored_varint(walk->bytes, walk->size, &walk->at, out_count) ||
+        !sx_stored_varint(walk->bytes, walk->size, &walk->at, &count) ||
         !sx_stored_varint(walk->bytes, walk->size, &walk->at, out_first))
         return DECODE_DELTA_HEADER;
     const uint64_t n = walk->n_miniblocks;
@@ -26,31 +29,19 @@ __device__ static inline enum decode_problem start_deltas(struct delta_walk *wal
         return DECODE_DELTA_SIZES;
     *out_first = sx_stored_zigzag(*out_first);
     walk->miniblock_values = block / n;
-    walk->miniblock = n;
+    walk->left = count;
     return DECODE_GOOD;
 }
 
-__device__ static inline enum decode_problem next_miniblock(struct delta_walk *walk,
-                                                            struct decode_miniblock *out,
-                                                            uint64_t *out_bytes) {
-    if (walk->miniblock == walk->n_miniblocks) {
-        uint64_t min_delta;
-        if (!sx_stored_varint(walk->bytes, walk->size, &walk->at, &min_delta) ||
-            walk->size - walk->at < walk->n_miniblocks)
-            return DECODE_DELTA_BLOCK;
-        walk->min_delta = sx_stored_zigzag(min_delta);
-        walk->widths = walk->at;
-        walk->at += walk->n_miniblocks;
-        walk->miniblock = 0;
-    }
-    const uint32_t width = walk->bytes[walk->widths + walk->miniblock++];
-    if (width > MAX_DELTA_BITS)
-        return DECODE_DELTA_WIDTH;
-    const uint64_t wanted = walk->miniblock_values / 8 * width, left = walk->size - walk->at;
-    *out = {walk->min_delta, (uint32_t)walk->at, width};
-    *out_bytes = wanted < left ? wanted : left;
-    walk->at += *out_bytes;
-    return DECODE_GOOD;
+__device__ static inline bool next_block(struct delta_walk *walk) {
+    uint64_t min_delta;
+    if (!sx_stored_varint(walk->bytes, walk->size, &walk->at, &min_delta) ||
+        walk->size - walk->at < walk->n_miniblocks)
+        return false;
+    walk->min_delta = sx_stored_zigzag(min_delta);
+    walk->widths = walk->at;
+    walk->at += walk->n_miniblocks;
+    return true;
 }
 
 /* Of `wanted` deltas, how many are in `bytes`: whole groups, but for the last one. */
@@ -61,39 +52,76 @@ __device__ static inline uint64_t deltas_in(uint64_t bytes, uint32_t width, uint
     return bytes / group_bytes * DELTA_GROUP;
 }
 
-/* Lists the miniblocks that the page's rows need. With out_end also finds where all values end: then damage
- * is a problem at once, else only to those who need the values behind it. */
+/* Whether the page's rows need no more. */
+__device__ static inline bool deltas_are_enough(const struct delta_walk &walk,
+                                                const struct decode_deltas &out, int64_t n_rows) {
+    return !walk.is_whole || out.n_there >= n_rows;
+}
+
+/* A warp: the block's miniblocks from number `first` on, one a lane. False: one that counts has a width that
+ * can't be; all count where `reads_all`, else those that the rows need. */
+__device__ static inline bool take_miniblocks(const struct decode_work &work, struct delta_walk *walk,
+                                              uint64_t first, int64_t n_rows, bool reads_all,
+                                              struct decode_deltas *out) {
+    constexpr uint32_t ALL = 0xffffffffu;
+    const uint64_t lane = threadIdx.x % CUDA_WARP, before = lane * walk->miniblock_values;
+    const bool exists = first + lane < walk->n_miniblocks && before < walk->left;
+    const uint32_t width = exists ? walk->bytes[walk->widths + first + lane] : 0;
+    const uint32_t bad = __ballot_sync(ALL, width > MAX_DELTA_BITS);
+    const uint64_t stored = width > MAX_DELTA_BITS ? 0 : walk->miniblock_values / 8 * width;
+    const uint64_t inclusive = warp_inclusive(stored), room = walk->size - walk->at;
+    const uint64_t skipped = inclusive - stored < room ? inclusive - stored : room;
+    const uint64_t bytes = stored < room - skipped ? stored : room - skipped;
+    const uint64_t left = exists ? walk->left - before : 0;
+    const uint64_t wanted = left < walk->miniblock_values ? left : walk->miniblock_values;
+    const uint64_t there = exists && width <= MAX_DELTA_BITS ? deltas_in(bytes, width, wanted) : 0;
+    const uint32_t cut = __ballot_sync(ALL, exists && there < wanted) & ~bad;
+    /* lanes in front of the first bad one, up to the first one that is cut off, while rows need them */
+    const uint32_t n_good = bad ? (uint32_t)__ffs((int)bad) - 1 : (uint32_t)CUDA_WARP;
+    const uint32_t n_whole = cut ? (uint32_t)__ffs((int)cut) : (uint32_t)CUDA_WARP;
+    const bool is_needed = walk->is_whole && out->n_there + (int64_t)before < n_rows && lane < n_whole;
+    const uint32_t needed = __ballot_sync(ALL, exists && is_needed);
+    const uint32_t listed = needed & (n_good < CUDA_WARP ? (1u << n_good) - 1 : ALL);
+    if (listed >> lane & 1)
+        work.miniblocks[out->first_miniblock + (out->n_there - 1) / (int64_t)walk->miniblock_values +
+                        (int64_t)lane] = {walk->min_delta, (uint32_t)(walk->at + skipped), width};
+    const uint64_t sum = warp_inclusive(listed >> lane & 1 ? there : 0);
+    const uint64_t total = __shfl_sync(ALL, inclusive, CUDA_WARP - 1);
+    const bool is_bad = bad && (reads_all || (needed >> n_good & 1));
+    out->n_there += (int64_t)__shfl_sync(ALL, sum, CUDA_WARP - 1);
+    if (is_bad && (needed >> n_good & 1))
+        out->problem = DECODE_DELTA_WIDTH;
+    if (listed & cut) {
+        walk->is_whole = false;
+        out->problem = DECODE_DELTA_BLOCK;
+    }
+    walk->at += total < room ? total : room;
+    const uint64_t behind = walk->n_miniblocks - first;
+    const uint64_t taken = walk->miniblock_values * (behind < CUDA_WARP ? behind : (uint64_t)CUDA_WARP);
+    walk->left -= walk->left < taken ? walk->left : taken;
+    return !is_bad;
+}
+
+/* A warp: lists the miniblocks that the page's rows need. With out_end also finds where all values end: then
+ * damage is a problem at once, else only to those who need the values behind it. */
 __device__ static inline enum decode_problem open_deltas(const struct decode_work &work,
                                                          const struct decode_page &page, uint64_t at,
                                                          struct decode_deltas *out, uint64_t *out_end) {
-    struct delta_walk walk = {page.body, page.body_bytes, at, 0, 0, 0, 0, 0};
-    uint64_t count = 0, first = 0;
-    enum decode_problem problem = start_deltas(&walk, &count, &first);
+    struct delta_walk walk = {page.body, page.body_bytes, at, 0, 0, 0, 0, 0, true};
+    uint64_t first = 0;
+    const enum decode_problem problem = start_deltas(&walk, &first);
     if (problem != DECODE_GOOD)
         return problem;
-    *out = {first, count > 0, out->first_miniblock, (uint32_t)walk.miniblock_values, DECODE_DELTA_MORE};
-    struct decode_miniblock *list = work.miniblocks + out->first_miniblock;
-    bool is_whole = true;
-    for (uint64_t left = count ? count - 1 : 0; left > 0;) {
-        struct decode_miniblock miniblock;
-        uint64_t bytes;
-        if (!out_end && (out->n_there >= page.n_rows || !is_whole))
-            break;
-        problem = next_miniblock(&walk, &miniblock, &bytes);
-        if (problem != DECODE_GOOD) {
-            out->problem = is_whole ? (uint32_t)problem : out->problem;
-            return out_end ? problem : DECODE_GOOD;
+    *out = {first, walk.left > 0, out->first_miniblock, (uint32_t)walk.miniblock_values, DECODE_DELTA_MORE};
+    walk.left -= walk.left > 0;
+    while (walk.left > 0 && (out_end || !deltas_are_enough(walk, *out, page.n_rows))) {
+        if (!next_block(&walk)) {
+            out->problem = walk.is_whole ? (uint32_t)DECODE_DELTA_BLOCK : out->problem;
+            return out_end ? DECODE_DELTA_BLOCK : DECODE_GOOD;
         }
-        const uint64_t wanted = left < walk.miniblock_values ? left : walk.miniblock_values;
-        left -= wanted;
-        if (!is_whole || out->n_there >= page.n_rows)
-            continue;
-        const uint64_t there = deltas_in(bytes, miniblock.width, wanted);
-        *list++ = miniblock;
-        out->n_there += (int64_t)there;
-        is_whole = there == wanted;
-        if (!is_whole)
-            out->problem = DECODE_DELTA_BLOCK;
+        for (uint64_t m = 0; m < walk.n_miniblocks && walk.left > 0; m += CUDA_WARP)
+            if (!take_miniblocks(work, &walk, m, page.n_rows, out_end != nullptr, out))
+                return out_end ? DECODE_DELTA_WIDTH : DECODE_GOOD;
     }
     if (out_end)
         *out_end = walk.at;
@@ -176,10 +204,9 @@ __device__ static inline bool open_levels(struct decode_page *page) {
     return true;
 }
 
+/* A block of one warp per page. All lanes do the same but where deltas are listed. */
 __global__ void open_pages(struct decode_work work) {
-    const int64_t p = cuda_thread();
-    if (p >= work.n_pages)
-        return;
+    const int64_t p = blockIdx.x;
     struct decode_page page = work.pages[p];
     page.n_there = -1;
     page.deltas[0].problem = page.deltas[1].problem = DECODE_DELTA_MORE;
@@ -190,6 +217,8 @@ __global__ void open_pages(struct decode_work work) {
         if (page.source == DECODE_LENGTHS)
             page.stored += page.text_at;
     }
+    if (threadIdx.x != 0)
+        return;
     work.pages[p] = page;
     if (problem != DECODE_GOOD)
         page_fault(work, (int32_t)p, problem);
@@ -225,7 +254,7 @@ __global__ void find_selected(struct decode_work work) {
 }
 
 extern "C" void cuda_decode_open(cudaStream_t stream, const struct decode_work *work) {
-    SX_LAUNCH(open_pages, (unsigned)(work->n_pages + CUDA_WARP - 1) / CUDA_WARP, CUDA_WARP, 0, stream, *work);
+    SX_LAUNCH(open_pages, (unsigned)work->n_pages, CUDA_WARP, 0, stream, *work);
     if (work->selection)
         SX_LAUNCH(find_selected, cuda_blocks(work->n_tiles), CUDA_THREADS, 0, stream, *work);
 }

@@ -4,11 +4,18 @@
 
 #ifdef SX_CUDA_EMULATED
 #include "kernel_emulator.h"
+#define SX_UNROLL
+#define SX_ALLOW_SHARED(kernel, bytes) ((void)(bytes))
 #else
 #include <cuda_runtime.h>
 /* SX_LAUNCH(kernel, blocks, threads, shared bytes, stream, arguments...) */
 #define SX_LAUNCH(kernel, blocks, threads, shared_bytes, stream, ...) \
     kernel<<<(blocks), (threads), (shared_bytes), (stream)>>>(__VA_ARGS__)
+/* Before a launch with more dynamic shared memory than 48 KiB. */
+#define SX_ALLOW_SHARED(kernel, bytes) \
+    (void)cudaFuncSetAttribute((kernel), cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(bytes))
+/* In front of a loop whose count is known to the compiler. */
+#define SX_UNROLL               _Pragma("unroll")
 #define SX_DYNAMIC_SHARED(name) extern __shared__ __align__(16) unsigned char name[]
 #endif
 

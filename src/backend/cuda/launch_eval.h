@@ -153,8 +153,9 @@ struct cuda_eval_failure {
 };
 
 enum cuda_eval_level { CUDA_EVAL_NARROW, CUDA_EVAL_WIDE, CUDA_EVAL_TEXT };
-/* Slots of the kernels; each level has a small and a large one. */
-enum { CUDA_EVAL_FEW_SLOTS = 16, CUDA_EVAL_MOST_SLOTS = 128 };
+/* A row's slots: so many in shared memory, where two blocks a processor have 112 KiB each; or in local
+ * memory. */
+enum { CUDA_EVAL_FEW_SLOTS = 14, CUDA_EVAL_MOST_SLOTS = 128 };
 
 struct cuda_eval_run {
     const struct cuda_eval_step *steps;
