@@ -6,6 +6,13 @@ enum { GROUP = 8 };
 
 /* ---- the hybrid ---- */
 
+/* A reader on a GPU goes from run to run, one access to memory each, so a run has to save some bytes. */
+static int64_t least_run_of(unsigned bits) {
+    enum { LEAST_BITS = 64 };
+    const int64_t run = bits ? (LEAST_BITS + (int64_t)bits - 1) / (int64_t)bits : GROUP;
+    return run > GROUP ? run : GROUP;
+}
+
 static void put_group(const uint64_t group[GROUP], unsigned bits, struct sx_bytes *out) {
     uint8_t *at = sx_bytes_take(out, bits);
     if (at)

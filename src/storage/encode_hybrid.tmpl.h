@@ -2,12 +2,14 @@
 
 static void NAME(const VALUE *values, int64_t count, unsigned bits, struct sx_bytes *out) {
     int64_t literal = 0, at = 0; /* from the first to the second: whole groups, not written yet */
+    const int64_t least_run = least_run_of(bits);
     while (at < count) {
         int64_t run = 1;
         while (at + run < count && values[at + run] == values[at])
             run++;
-        if (run < GROUP) {
-            at += count - at < GROUP ? count - at : GROUP;
+        if (run < least_run) {
+            const int64_t step = run < GROUP ? GROUP : run / GROUP * GROUP;
+            at += count - at < step ? count - at : step;
             continue;
         }
         int64_t groups = (at - literal) / GROUP;
