@@ -177,20 +177,24 @@ __global__ void __launch_bounds__(CUDA_THREADS, ROWS ? 3 : 1) evaluate(struct cu
     }
 }
 
+template <int LEVEL, int ROWS> static size_t shared_bytes_of(int n_slots) {
+    return (size_t)n_slots * ROWS * CUDA_THREADS * sizeof(eval_word<LEVEL>);
+}
+
+/* What is allowed must not depend on the program: another thread may launch the kernel at the same time. */
 template <int LEVEL, int ROWS>
 static void launch_rows(cudaStream_t stream, const struct cuda_eval_run *run, size_t shared_bytes) {
     const struct cuda_eval_run value = *run;
     const unsigned blocks = cuda_blocks(run->rows, CUDA_THREADS * EVAL_ROWS<ROWS>);
-    SX_ALLOW_SHARED((evaluate<LEVEL, ROWS>), shared_bytes);
+    SX_ALLOW_SHARED((evaluate<LEVEL, ROWS>), (shared_bytes_of<LEVEL, ROWS>(CUDA_EVAL_FEW_SLOTS)));
     SX_LAUNCH((evaluate<LEVEL, ROWS>), blocks, CUDA_THREADS, shared_bytes, stream, value);
 }
 
 /* ROWS: as many as leave room for two blocks a processor. */
 template <int LEVEL, int ROWS>
 static void launch_level(cudaStream_t stream, const struct cuda_eval_run *run, int n_slots) {
-    const size_t shared_bytes = (size_t)n_slots * ROWS * CUDA_THREADS * sizeof(eval_word<LEVEL>);
     if (n_slots <= CUDA_EVAL_FEW_SLOTS)
-        launch_rows<LEVEL, ROWS>(stream, run, shared_bytes);
+        launch_rows<LEVEL, ROWS>(stream, run, shared_bytes_of<LEVEL, ROWS>(n_slots));
     else
         launch_rows<LEVEL, 0>(stream, run, 0);
 }

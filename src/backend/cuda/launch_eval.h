@@ -153,9 +153,9 @@ struct cuda_eval_failure {
 };
 
 enum cuda_eval_level { CUDA_EVAL_NARROW, CUDA_EVAL_WIDE, CUDA_EVAL_TEXT };
-/* A row's slots: so many in shared memory, where two blocks a processor have 112 KiB each; or in local
- * memory. */
-enum { CUDA_EVAL_FEW_SLOTS = 14, CUDA_EVAL_MOST_SLOTS = 128 };
+/* A row's slots: so many in shared memory, 96 KiB a block, of which small GPUs have 99; or in local memory.
+ */
+enum { CUDA_EVAL_FEW_SLOTS = 12, CUDA_EVAL_MOST_SLOTS = 128 };
 
 struct cuda_eval_run {
     const struct cuda_eval_step *steps;
