@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +13,20 @@
 
 enum { WRITE_BYTES = 1 << 17 };
 
+enum stachio_status output_failed(const char *path, struct stachio_error *error) {
+    const int failure = errno;
+    char *folder = failure == ENOENT ? strdup(path) : NULL; /* dirname writes into it */
+    const char *missing = folder ? dirname(folder) : NULL;
+    enum stachio_status status =
+        missing && access(missing, F_OK) != 0
+            ? set_error(error, STACHIO_OUTPUT, "%s: there is no folder %s", path, missing)
+            : set_error(error, STACHIO_OUTPUT, "%s: %s", path, strerror(failure));
+    free(folder);
+    return status;
+}
+
 static enum stachio_status failed(const struct output *output, struct stachio_error *error) {
-    return set_error(error, STACHIO_OUTPUT, "%s: %s", output->name, strerror(errno));
+    return output_failed(output->name, error);
 }
 
 static mode_t default_mode(void) {

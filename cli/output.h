@@ -25,6 +25,8 @@ enum stachio_status output_write(struct output *output, struct stachio_error *er
 enum stachio_status output_flush(struct output *output, struct stachio_error *error);
 /* Puts the file into its place. */
 enum stachio_status output_commit(struct output *output, struct stachio_error *error);
+/* Why `path` can't be written, by errno: STACHIO_OUTPUT. */
+enum stachio_status output_failed(const char *path, struct stachio_error *error);
 /* Releases everything; a file that was not committed is gone. */
 void output_close(struct output *output);
 

@@ -40,10 +40,6 @@ static enum stachio_status no_memory(struct stachio_error *error) {
     return set_error(error, STACHIO_OUT_OF_MEMORY, "no memory for the names of files");
 }
 
-static enum stachio_status failed(const char *path, struct stachio_error *error) {
-    return set_error(error, STACHIO_OUTPUT, "%s: %s", path, strerror(errno));
-}
-
 static bool has_suffix(const char *path) {
     size_t n = strlen(path);
     return n > 8 && !strcmp(path + n - 8, ".parquet");
@@ -87,11 +83,11 @@ static enum stachio_status open_temporary(struct job *job, bool is_folder, struc
     int fd = is_folder ? -1 : mkstemp(name);
     if (is_folder ? !mkdtemp(name) : fd < 0) {
         free(name);
-        return failed(job->final, error);
+        return output_failed(job->final, error);
     }
     job->temporary = name;
     if (chmod(name, is_folder ? default_mode() : default_mode() & 0666) || (fd >= 0 && close(fd)))
-        return failed(job->final, error);
+        return output_failed(job->final, error);
     return STACHIO_OK;
 }
 
@@ -143,7 +139,7 @@ static enum stachio_status check_folder(const char *path, int depth, bool *out_e
     DIR *directory = opendir(path);
     struct dirent *entry;
     if (!directory)
-        return failed(path, error);
+        return output_failed(path, error);
     while (!status && (entry = readdir(directory))) {
         struct text inner = {0};
         if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
@@ -275,14 +271,14 @@ static enum stachio_status replace_folder(struct rewrite *rewrite, struct job *j
     if (!rename(job->temporary, job->final))
         return STACHIO_OK; /* there was none, or an empty one */
     if (errno != ENOTEMPTY && errno != EEXIST)
-        return failed(job->final, error);
+        return output_failed(job->final, error);
     rewrite->old = beside(job->final);
     if (!rewrite->old)
         return no_memory(error);
     if (!mkdtemp(rewrite->old) || rename(job->final, rewrite->old))
-        return failed(job->final, error);
+        return output_failed(job->final, error);
     if (rename(job->temporary, job->final)) {
-        enum stachio_status status = failed(job->final, error);
+        enum stachio_status status = output_failed(job->final, error);
         if (rename(rewrite->old, job->final))
             report_note("%s: what was there is in %s", job->final, rewrite->old);
         return status;
@@ -296,7 +292,7 @@ static enum stachio_status place(struct rewrite *rewrite, struct job *job, struc
     if (rewrite->is_table)
         status = replace_folder(rewrite, job, error);
     else if (rename(job->temporary, job->final))
-        status = failed(job->final, error);
+        status = output_failed(job->final, error);
     if (!status) {
         free(job->temporary);
         job->temporary = NULL;
@@ -367,7 +363,7 @@ static enum stachio_status run(struct rewrite *rewrite, struct stachio_error *er
         return no_memory(error);
     if (!status && !rewrite->is_table && goes_to_directory(rewrite->options) && !is_directory(output)) {
         made_folder = !mkdir(output, 0777);
-        status = made_folder ? status : failed(output, error);
+        status = made_folder ? status : output_failed(output, error);
     }
     if (!status)
         status = run_jobs(rewrite, before, error);

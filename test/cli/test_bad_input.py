@@ -148,7 +148,7 @@ def check_fallback_line(tables):
 def check_out_of_memory(tables):
     sql = "SELECT count(*) FROM (SELECT id, text, count(*) FROM large GROUP BY id, text)"
     options = ("--memory-limit", "24MB", "--device-memory-limit", "24MB", "--fallback", "forbid")
-    check_query_fails(tables, sql, OUT_OF_MEMORY, ["memory", "group|aggregate"], *options)
+    check_query_fails(tables, sql, OUT_OF_MEMORY, ["see --(device-)?memory-limit", "group|aggregate"], *options)
 
 
 def check_closed_pipe(tables):

@@ -97,6 +97,7 @@ WRONG_OPTIONS = [
     (["--cache-size", "0"], 2, ["--cache-size: '0' is not a size"]),
     (["--format", "xml"], 2, ["--format: 'xml' is none of table, csv"]),
     (["--nope"], 2, ["unknown option --nope"]),
+    (["-c", "SELECT 1", "-o", "{scratch}/no/folder/a.csv"], 3, [r"/no/folder/a\.csv: there is no folder .*/no/folder$"]),
     (["-f", "{scratch}/nope.sql"], 3, [r"nope\.sql: No such file"]),
 ]
 

@@ -26,6 +26,7 @@ struct sx_decoder {
     int64_t row;                       /* no row in front of it is asked for again */
     struct decode_copy *copies;        /* of each span; without spans, of each page */
     int n_copies;
+    int last_span; /* that a page was found in: the next one's is this or one behind it */
 };
 
 /* Whether a page has rows of the column, so that its bytes are looked at. */

@@ -11,18 +11,20 @@ bool decode_span_holds(const struct sx_stored_span *span, const struct sx_page *
     return page->bytes >= span->bytes && page->bytes + page->stored_bytes <= span->bytes + span->length_bytes;
 }
 
-enum sx_status decode_span_find(struct decode_call *call, const struct sx_decoder *decoder, int index,
+enum sx_status decode_span_find(struct decode_call *call, struct sx_decoder *decoder, int index,
                                 int *out_copy, struct sx_stored_span *out_span) {
     const struct sx_stored_chunk *chunk = &decoder->chunk;
     const struct sx_page *page = &chunk->pages[index];
     *out_copy = index;
     *out_span = (struct sx_stored_span){.bytes = page->bytes, .length_bytes = page->stored_bytes};
-    for (int s = 0; s < chunk->n_spans; s++)
-        if (decode_span_holds(&chunk->spans[s], page)) {
-            *out_copy = s;
-            *out_span = chunk->spans[s];
-            return SX_OK;
-        }
+    for (int i = 0; i < chunk->n_spans; i++) {
+        const int s = (decoder->last_span + i) % chunk->n_spans;
+        if (!decode_span_holds(&chunk->spans[s], page))
+            continue;
+        *out_copy = decoder->last_span = s;
+        *out_span = chunk->spans[s];
+        return SX_OK;
+    }
     if (chunk->n_spans == 0)
         return SX_OK;
     return sx_error_set(&call->stream->base.error, SX_INTERNAL, "page %d is in no span", index);

@@ -47,8 +47,8 @@ void decode_inflater_release(struct decode_inflater *inflater);
 /* Whether the page's bytes are the span's. */
 bool decode_span_holds(const struct sx_stored_span *span, const struct sx_page *page);
 /* Which of the decoder's copies has the page, and the bytes that it is of. */
-SX_MUST_CHECK enum sx_status decode_span_find(struct decode_call *call, const struct sx_decoder *decoder,
-                                              int index, int *out_copy, struct sx_stored_span *out_span);
+SX_MUST_CHECK enum sx_status decode_span_find(struct decode_call *call, struct sx_decoder *decoder, int index,
+                                              int *out_copy, struct sx_stored_span *out_span);
 /* Uploads the span, unless that is done. */
 SX_MUST_CHECK enum sx_status decode_span_bring(struct decode_call *call, struct sx_decoder *decoder, int copy,
                                                const struct sx_stored_span *span);

@@ -308,7 +308,8 @@ enum sx_status cuda_allocator_create(struct cuda_stream *stream, struct sx_error
     struct cuda_allocator *allocator = calloc(1, sizeof *allocator);
     if (!allocator)
         return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for a device's allocator");
-    const struct sx_pool_source source = {.take = take, .give = give, .context = allocator};
+    const struct sx_pool_source source = {
+        .take = take, .give = give, .context = allocator, .name = "device (see --device-memory-limit)"};
     enum sx_status status = sx_pool_create_over(0, source, &allocator->pool, error);
     if (status != SX_OK) {
         free(allocator);
