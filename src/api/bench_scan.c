@@ -206,7 +206,7 @@ static enum sx_status raw_once(const struct bench_scan *bench, bool is_warm, int
     int64_t bytes;
     SX_TRY(sx_team_create(n_threads, &team, error));
     enum sx_status status =
-        sx_reader_create(bench->db->pool, is_warm ? SX_IO_BUFFERED : SX_IO_AUTO, 1, &raw.reader, error);
+        sx_reader_create(bench->db->pool, NULL, is_warm ? SX_IO_BUFFERED : SX_IO_AUTO, 1, &raw.reader, error);
     if (status == SX_OK)
         status = sx_raw_read(team, &raw, &bytes, out_seconds, error);
     sx_reader_destroy(raw.reader);
@@ -242,6 +242,7 @@ static enum sx_status measure_variant(const struct bench_scan *bench, const stru
     struct stachio_db *db = bench->db;
     const struct sx_storage_options options = {
         .pool = variant->is_pinned && db->io_pool ? db->io_pool : db->pool,
+        .direct_pool = db->direct_pool,
         .budget = db->pool,
         .n_reader_threads = variant->is_blocking ? 0 : n_threads,
         .io = variant->io,

@@ -7,8 +7,9 @@
 #include "api/launch.h"
 #include "api/ranks.h"
 #include "api/system.h"
+#include "base/huge_pages.h"
 
-enum { MAX_THREADS = 4096 };
+enum { MAX_THREADS = 4096, DIRECT_SLAB_BYTES = 16 << 20 };
 
 void stachio_options_init(struct stachio_options *options) {
     *options = (struct stachio_options){.size_bytes = sizeof *options};
@@ -147,6 +148,7 @@ void sx_db_release(struct stachio_db *db) {
         sx_storage_destroy(db->storage);
     if (db->frontend)
         sx_frontend_close(db->frontend);
+    sx_pool_destroy(db->direct_pool);
     sx_pool_destroy(db->io_pool);
     sx_device_close(&db->device);
     if (db->pool)
@@ -159,20 +161,23 @@ void stachio_close(struct stachio_db *db) {
     sx_db_release(db);
 }
 
-/* Reading needs few threads: each keeps a large request in flight. */
-static int reader_threads(int threads) {
-    return threads < 2 ? 2 : threads > 8 ? 8 : threads;
-}
+/* Whatever the number of workers: they wait for the disk, each with a row group's columns in flight, which
+ * may be small. */
+enum { READER_THREADS = 16 };
 
 static enum sx_status start_storage(struct stachio_db *db, struct sx_error *error) {
     static const enum sx_io ios[] = {SX_IO_AUTO, SX_IO_BUFFERED, SX_IO_DIRECT};
     const int64_t memory_bytes = (int64_t)sx_system_memory(), cache_bytes = (int64_t)db->cache_bytes;
     if (db->backend->io_pool_create && !db->io_pool)
         SX_TRY(db->backend->io_pool_create(db->backend, db->pool, &db->io_pool, error));
+    if (!db->io_pool && !db->direct_pool)
+        SX_TRY(sx_slab_pool_create(db->pool, DIRECT_SLAB_BYTES, sx_huge_pages_source(), &db->direct_pool,
+                                   error));
     const struct sx_storage_options options = {
         .pool = db->io_pool ? db->io_pool : db->pool,
+        .direct_pool = db->direct_pool,
         .budget = db->pool,
-        .n_reader_threads = reader_threads(db->threads),
+        .n_reader_threads = READER_THREADS,
         .io = ios[db->io],
         .page_cache_bytes = memory_bytes > cache_bytes ? (memory_bytes - cache_bytes) / 2 : 1,
         .cache_bytes = db->cache_bytes,

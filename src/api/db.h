@@ -30,8 +30,9 @@ struct stachio_db {
     const struct sx_backend *backend;
     struct sx_device device; /* zeroed: the CPU */
     struct sx_frontend *frontend;
-    struct sx_pool *io_pool;    /* the backend's memory for reading; NULL: `pool` serves */
-    struct sx_storage *storage; /* these three start with the first query that stachio runs */
+    struct sx_pool *io_pool;     /* the backend's memory for reading; NULL: `pool` serves */
+    struct sx_pool *direct_pool; /* for direct reads where there is no io_pool */
+    struct sx_storage *storage;  /* these three start with the first query that stachio runs */
     struct sx_team *team;
     struct sx_rates rates;
     struct sx_arena describe_arena;

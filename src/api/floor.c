@@ -28,7 +28,7 @@ static enum sx_status measure_disk(struct stachio_db *db, const char *path, doub
     struct sx_raw_read raw = {.paths = &path, .n_paths = 1, .n_in_flight = 4, .most_seconds = disk_seconds};
     int64_t bytes = 0;
     double seconds = 0;
-    SX_TRY(sx_reader_create(db->pool, SX_IO_DIRECT, 1, &raw.reader, error));
+    SX_TRY(sx_reader_create(db->pool, NULL, SX_IO_DIRECT, 1, &raw.reader, error));
     enum sx_status status = sx_raw_read(db->team, &raw, &bytes, &seconds, error);
     sx_reader_destroy(raw.reader);
     *out_rate = seconds > 0 ? (double)bytes / seconds : 0;
@@ -48,18 +48,24 @@ static double disk_rate(struct stachio_db *db, const char *path) {
 
 /* ---- the floor ---- */
 
-/* The longer of what was found and of the bytes at that rate. */
-static void take_longer(struct stachio_floor *floor, const char *bound, int64_t bytes, double rate) {
-    if (bytes <= 0 || rate <= 0 || (double)bytes / rate <= floor->seconds)
+/* The longer of what was found and of the bytes at the measured rate, or at the one that the query itself has
+ * reached, where the machine had less to give when it was measured. */
+static void take_longer(struct stachio_floor *floor, const char *bound, int64_t bytes, double measured,
+                        double query_seconds) {
+    const double reached = query_seconds > 0 ? (double)bytes / query_seconds : 0;
+    const double rate = measured > reached ? measured : reached;
+    if (bytes <= 0 || measured <= 0 || (double)bytes / rate <= floor->seconds)
         return;
     *floor = (struct stachio_floor){(double)bytes / rate, bound, bytes, rate};
 }
 
 /* What the device's cache has had came over no link; a span that was looked for twice counts twice there. */
-static enum sx_status find_floor(struct stachio_db *db, const struct sx_footprint_total *total,
-                                 int64_t device_cache_bytes, struct stachio_floor *floor,
-                                 struct sx_error *error) {
+static enum sx_status find_floor(struct stachio_query *query, const struct sx_footprint_total *total,
+                                 struct stachio_floor *floor, struct sx_error *error) {
+    struct stachio_db *db = query->db;
     const struct sx_backend *backend = db->backend;
+    const double seconds = query->execute_seconds;
+    const int64_t link_bytes = total->bytes - query->device_cache_bytes;
     if (total->bytes == 0)
         return SX_OK;
     if (backend->link_measure && db->rates.link <= 0)
@@ -67,9 +73,9 @@ static enum sx_status find_floor(struct stachio_db *db, const struct sx_footprin
     if (!backend->link_measure && db->rates.memory <= 0)
         SX_TRY(measure_memory(db, error));
     if (total->cold_bytes > 0)
-        take_longer(floor, "disk", total->cold_bytes, disk_rate(db, total->cold_path));
-    take_longer(floor, "link", total->bytes - device_cache_bytes, db->rates.link);
-    take_longer(floor, "memory", total->bytes, db->rates.memory);
+        take_longer(floor, "disk", total->cold_bytes, disk_rate(db, total->cold_path), seconds);
+    take_longer(floor, "link", link_bytes, db->rates.link, 0); /* nobody else has the device */
+    take_longer(floor, "memory", total->bytes, db->rates.memory, seconds);
     return SX_OK;
 }
 
@@ -83,7 +89,7 @@ enum stachio_status stachio_query_floor(struct stachio_query *query, struct stac
     if (query->engine == STACHIO_ENGINE_STACHIO) {
         pthread_mutex_lock(&query->db->lock);
         sx_footprint_total(query->footprint, &total);
-        enum sx_status status = find_floor(query->db, &total, query->device_cache_bytes, &floor, &inner);
+        enum sx_status status = find_floor(query, &total, &floor, &inner);
         pthread_mutex_unlock(&query->db->lock);
         if (status != SX_OK)
             return sx_api_fail(&inner, error);

@@ -1,9 +1,9 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "base/clock.h"
+#include "base/huge_pages.h"
 #include "bench/bench.h"
 
 enum { STEP_BYTES = 4 << 20, N_PASSES = 2 };
@@ -66,20 +66,18 @@ enum sx_status sx_bench_memory_rate(struct sx_team *team, size_t size_bytes, dou
     const size_t n_members = (size_t)sx_team_members(team);
     const size_t share_bytes = (size_bytes / n_members + STEP_BYTES - 1) / STEP_BYTES * STEP_BYTES;
     struct pass pass = {.members = calloc(n_members, sizeof *pass.members)};
-    char *memory =
-        mmap(NULL, n_members * share_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *memory = sx_huge_pages_map(n_members * share_bytes);
     enum sx_status status = SX_OK;
-    if (!pass.members || memory == MAP_FAILED) {
+    if (!pass.members || !memory) {
         status = sx_error_set(error, SX_OUT_OF_MEMORY, "out of memory: %zu bytes to measure memory with",
                               size_bytes);
     } else {
-        (void)madvise(memory, n_members * share_bytes, MADV_HUGEPAGE);
         for (size_t m = 0; m < n_members; m++)
             pass.members[m] = (struct member){memory + m * share_bytes, share_bytes, 0};
         *out_bytes_per_second = measure(team, &pass);
     }
-    if (memory != MAP_FAILED)
-        munmap(memory, n_members * share_bytes);
+    if (memory)
+        sx_huge_pages_unmap(memory, n_members * share_bytes);
     free(pass.members);
     return status;
 }

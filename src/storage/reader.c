@@ -12,18 +12,22 @@ enum { LEAST_ALIGNMENT = 4096, MOST_ALIGNMENT = 64 << 10 };
 static const int64_t most_request_bytes = (int64_t)4 << 20;
 
 struct sx_reader {
-    struct sx_pool *pool;
+    struct sx_pool *pool, *direct_pool;
     enum sx_io io;
     int64_t page_cache_bytes;
     struct sx_rings *rings;
 };
 
-enum sx_status sx_reader_create(struct sx_pool *pool, enum sx_io io, int64_t page_cache_bytes,
-                                struct sx_reader **out_reader, struct sx_error *error) {
+enum sx_status sx_reader_create(struct sx_pool *pool, struct sx_pool *direct_pool, enum sx_io io,
+                                int64_t page_cache_bytes, struct sx_reader **out_reader,
+                                struct sx_error *error) {
     struct sx_reader *reader = calloc(1, sizeof *reader);
     if (!reader)
         return sx_error_set(error, SX_OUT_OF_MEMORY, "out of memory: no memory for a reader");
-    *reader = (struct sx_reader){.pool = pool, .io = io, .page_cache_bytes = page_cache_bytes};
+    *reader = (struct sx_reader){.pool = pool,
+                                 .direct_pool = direct_pool ? direct_pool : pool,
+                                 .io = io,
+                                 .page_cache_bytes = page_cache_bytes};
     enum sx_status status = sx_rings_create(&reader->rings, error);
     if (status != SX_OK) {
         free(reader);
@@ -152,8 +156,9 @@ static enum sx_status prepare(struct sx_reader *reader, struct sx_read *read, si
     const int64_t begin = read->offset / unit * unit;
     const int64_t end = (read->offset + read->length_bytes + unit - 1) / unit * unit;
     const size_t length = (size_t)(end - begin);
-    const size_t given = sx_pool_alignment(reader->pool), slack = alignment > given ? alignment - given : 0;
-    SX_TRY(sx_buffer_create(reader->pool, length + slack, &read->buffer, error));
+    const size_t given = sx_pool_alignment(reader->direct_pool),
+                 slack = alignment > given ? alignment - given : 0;
+    SX_TRY(sx_buffer_create(reader->direct_pool, length + slack, &read->buffer, error));
     const uintptr_t address = (uintptr_t)read->buffer->data;
     uint8_t *to = (uint8_t *)read->buffer->data + (alignment - address % alignment) % alignment;
     read->bytes = to + (read->offset - begin);

@@ -13,9 +13,11 @@ enum sx_io {
 
 struct sx_reader;
 
-/* Thread-safe. A call reads on its own thread. `page_cache_bytes`: what the page cache may be expected to
- * hold. */
-SX_MUST_CHECK enum sx_status sx_reader_create(struct sx_pool *pool, enum sx_io io, int64_t page_cache_bytes,
+/* Thread-safe. A call reads on its own thread. `direct_pool`: for what is read past the page cache; should be
+ * in huge pages, since the kernel holds on to each page of a buffer that it reads into; NULL: `pool`.
+ * `page_cache_bytes`: what the page cache may be expected to hold. */
+SX_MUST_CHECK enum sx_status sx_reader_create(struct sx_pool *pool, struct sx_pool *direct_pool,
+                                              enum sx_io io, int64_t page_cache_bytes,
                                               struct sx_reader **out_reader, struct sx_error *error);
 void sx_reader_destroy(struct sx_reader *reader); /* NULL allowed */
 

@@ -46,8 +46,8 @@ enum sx_status sx_storage_create(const struct sx_storage_options *options, struc
         status = sx_chunk_cache_create(options->budget ? options->budget : options->pool,
                                        options->cache_bytes, &storage->cache, error);
     if (status == SX_OK)
-        status =
-            sx_reader_create(options->pool, options->io, options->page_cache_bytes, &storage->reader, error);
+        status = sx_reader_create(options->pool, options->direct_pool, options->io, options->page_cache_bytes,
+                                  &storage->reader, error);
     if (status == SX_OK)
         status = start_threads(storage, options->n_reader_threads, error);
     if (status != SX_OK) {

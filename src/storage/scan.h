@@ -12,7 +12,9 @@ struct sx_trace;
 struct sx_footprint;
 
 struct sx_storage_options {
-    struct sx_pool *pool;   /* for what is read from files */
+    struct sx_pool *pool; /* for what is read from files */
+    struct sx_pool
+        *direct_pool;       /* for what is read past the page cache, see sx_reader_create; NULL: `pool` */
     struct sx_pool *budget; /* whose limit `pool` counts in; NULL: its own */
     int n_reader_threads;
     enum sx_io io;

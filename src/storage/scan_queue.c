@@ -6,6 +6,10 @@
 /* Batches read ahead after one that was not in the page cache. */
 enum { COLD_BATCHES = 16 };
 
+/* What reader threads want from the disk at the same time: enough to keep it busy, and so little that the
+ * first batch does not have to wait for many others. */
+static const size_t most_in_flight_bytes = (size_t)32 << 20;
+
 int scan_peek(struct sx_scan *scan) {
     while (scan->cursor < scan->n_batches && scan->batches[scan->cursor].state != BATCH_WAITING)
         scan->cursor++;
@@ -22,10 +26,12 @@ void scan_give_back(struct sx_scan *scan, int batch) {
 
 /* Changes happen under the lock; fetching has a look without it. */
 static void note_warmth(struct sx_scan *scan, bool is_cold) {
-    int left = atomic_load_explicit(&scan->cold_batches, memory_order_relaxed);
-    left = is_cold ? COLD_BATCHES : left > 0 ? left - 1 : 0;
+    const int before = atomic_load_explicit(&scan->cold_batches, memory_order_relaxed);
+    const int left = is_cold ? COLD_BATCHES : before > 0 ? before - 1 : 0;
     atomic_store_explicit(&scan->cold_batches, left, memory_order_relaxed);
-    if (left > 0)
+    if (left > 0 && before > 0)
+        pthread_cond_signal(&scan->storage->work);
+    else if (left > 0)
         pthread_cond_broadcast(&scan->storage->work);
 }
 
@@ -109,6 +115,11 @@ bool scan_reclaim_others(struct sx_scan *scan) {
 
 /* ---- reader threads ---- */
 
+/* Of the row groups of a batch, which are read one after another. */
+static size_t in_flight_bytes(const struct sx_scan *scan, const struct scan_batch *batch) {
+    return scan_batch_bytes(scan, batch) / (size_t)batch->n_units;
+}
+
 static bool wants_reading(struct sx_scan *scan) {
     if (!scan->is_started || scan->is_starved || scan->is_closed || scan->error.status != SX_OK ||
         scan->cold_batches == 0 || scan_is_cancelled(scan))
@@ -116,7 +127,10 @@ static bool wants_reading(struct sx_scan *scan) {
     int batch = scan_peek(scan);
     if (batch < 0)
         return false;
-    size_t bytes = scan_batch_bytes(scan, &scan->batches[batch]);
+    const size_t bytes = scan_batch_bytes(scan, &scan->batches[batch]);
+    const size_t in_flight = scan->storage->in_flight_bytes;
+    if (in_flight > 0 && in_flight + in_flight_bytes(scan, &scan->batches[batch]) > most_in_flight_bytes)
+        return false;
     return scan->queued_bytes == 0 ||
            (bytes <= scan->queue_bytes && scan->queued_bytes <= scan->queue_bytes - bytes);
 }
@@ -126,11 +140,14 @@ static void read_ahead(struct sx_scan *scan) {
     struct scan_group *group = NULL;
     int batch = scan_peek(scan);
     size_t bytes = scan_batch_bytes(scan, &scan->batches[batch]);
+    const size_t in_flight = in_flight_bytes(scan, &scan->batches[batch]);
     scan->queued_bytes += bytes;
+    scan->storage->in_flight_bytes += in_flight;
     scan->n_ahead++;
     scan->batches[batch].is_ahead = true;
     enum sx_status status = scan_read_claimed(scan, batch, &group, &error);
     scan->batches[batch].is_ahead = false;
+    scan->storage->in_flight_bytes -= in_flight;
     scan->n_ahead--;
     if (status == SX_OK && group) {
         group->queued_bytes = bytes;

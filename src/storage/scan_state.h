@@ -21,7 +21,8 @@ struct sx_storage {
     int n_threads;
     pthread_mutex_t lock; /* also of the scans' queues */
     pthread_cond_t work;
-    struct sx_scan *scans; /* in order of opening */
+    struct sx_scan *scans;  /* in order of opening */
+    size_t in_flight_bytes; /* that reader threads are waiting for, about */
     bool stopping;
 };
 

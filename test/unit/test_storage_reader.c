@@ -49,7 +49,7 @@ struct setting {
 static struct setting create(enum sx_io io, int64_t page_cache_bytes) {
     struct setting setting;
     assert(sx_pool_create(0, &setting.pool, NULL) == SX_OK);
-    assert(sx_reader_create(setting.pool, io, page_cache_bytes, &setting.reader, NULL) == SX_OK);
+    assert(sx_reader_create(setting.pool, NULL, io, page_cache_bytes, &setting.reader, NULL) == SX_OK);
     return setting;
 }
 

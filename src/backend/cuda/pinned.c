@@ -4,7 +4,7 @@
 #include <sys/mman.h>
 
 #include "backend/cuda/cuda.h"
-#include "base/slab_pool.h"
+#include "base/huge_pages.h"
 
 enum { SLAB_BYTES = 64 << 20 };
 
@@ -15,19 +15,6 @@ struct pinned {
     void **pageable; /* those slabs */
     int n_pageable;
 };
-
-/* Memory from mmap that begins at a multiple of SX_SLAB_ALIGNMENT. */
-static void *map_aligned(size_t bytes) {
-    const size_t more = bytes + SX_SLAB_ALIGNMENT;
-    char *mapped = mmap(NULL, more, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (mapped == MAP_FAILED)
-        return NULL;
-    const size_t head = (SX_SLAB_ALIGNMENT - (uintptr_t)mapped % SX_SLAB_ALIGNMENT) % SX_SLAB_ALIGNMENT;
-    if (head)
-        munmap(mapped, head);
-    munmap(mapped + head + bytes, more - head - bytes);
-    return mapped + head;
-}
 
 static bool lock_memory(struct pinned *pinned, void *memory, size_t bytes) {
     if (atomic_load(&pinned->was_refused))
@@ -66,22 +53,21 @@ static bool forget_pageable(struct pinned *pinned, const void *memory) {
 
 static void *map(void *context, size_t size_bytes) {
     struct pinned *pinned = context;
-    void *memory = map_aligned(size_bytes);
+    void *memory = sx_huge_pages_map(size_bytes);
     if (!memory)
         return NULL;
-    madvise(memory, size_bytes, MADV_HUGEPAGE);
     /* All faults at once; a kernel that can't has them when the pages are locked. */
     (void)madvise(memory, size_bytes, MADV_POPULATE_WRITE);
     if (lock_memory(pinned, memory, size_bytes) || note_pageable(pinned, memory))
         return memory;
-    munmap(memory, size_bytes);
+    sx_huge_pages_unmap(memory, size_bytes);
     return NULL;
 }
 
 static void unmap(void *context, void *memory, size_t size_bytes) {
     if (!forget_pageable(context, memory) && cudaHostUnregister(memory) != cudaSuccess)
         (void)cudaGetLastError();
-    munmap(memory, size_bytes);
+    sx_huge_pages_unmap(memory, size_bytes);
 }
 
 static bool is_pinned(void *context) {
