@@ -103,9 +103,36 @@ static enum sx_status build_part(struct sx_sink *sink, struct sx_worker *worker,
     return sx_ops(worker)->join_build(worker->stream, ((struct sx_join_build *)sink)->table, part);
 }
 
+/* Adds a rank's rows. */
+static void merge_info(struct sx_join_info *all, const struct sx_join_info *info) {
+    if (info->rows == 0)
+        return;
+    all->has_range = info->has_range && (all->has_range || all->rows == 0);
+    all->key_min = all->rows == 0 || info->key_min < all->key_min ? info->key_min : all->key_min;
+    all->key_max = all->rows == 0 || info->key_max > all->key_max ? info->key_max : all->key_max;
+    all->rows += info->rows;
+}
+
+static enum sx_status share_info(struct sx_join_build *build, struct sx_worker *worker) {
+    const struct sx_exec_options *options = &worker->run->options;
+    struct sx_arena arena = {0};
+    const int n_ranks = sx_net_size(options->net);
+    struct sx_join_info *infos = SX_ARENA_ARRAY(&arena, n_ranks, struct sx_join_info);
+    enum sx_status status = infos ? sx_net_gather(options->net, &build->info, sizeof build->info, infos,
+                                                  options->cancel, sx_worker_error(worker))
+                                  : sx_no_memory(sx_worker_error(worker), "a join");
+    for (int r = 0; status == SX_OK && r < n_ranks; r++)
+        merge_info(&build->all, &infos[r]);
+    sx_arena_release(&arena);
+    return status;
+}
+
 static enum sx_status build_seal(struct sx_sink *sink, struct sx_worker *worker) {
     struct sx_join_build *build = (struct sx_join_build *)sink;
     sx_ops(worker)->join_info(build->table, &build->info);
+    if (worker->run->options.net && !build->is_everywhere && build->plan->u.join.n_keys == 1)
+        return share_info(build, worker);
+    build->all = build->info;
     return SX_OK;
 }
 

@@ -83,6 +83,7 @@ struct sx_join_build {
     struct sx_join *group_rows;
     struct sx_join *group_nulls;
     struct sx_join_info info; /* after seal */
+    struct sx_join_info all;  /* after seal: rows and range of all ranks' tables */
     bool is_everywhere; /* several ranks, and all have the whole table; known before its pipeline runs */
     bool scheduled;     /* while pipelines are made: those that build it are there */
 };

@@ -130,12 +130,11 @@ static enum sx_status scan_open(struct sx_source *source, struct sx_worker *work
         if (!join)
             continue;
         scan->steps[i].is_off = scan->steps[i].crosses && !join->is_everywhere;
-        if (scan->steps[i].is_off)
-            continue;
-        if (join->info.rows == 0)
+        const struct sx_join_info *info = scan->steps[i].crosses ? &join->all : &join->info;
+        if (info->rows == 0)
             scan->never = true;
-        if (join->info.has_range)
-            sx_scan_restrict(scan->scan, scan->steps[i].columns[0], join->info.key_min, join->info.key_max);
+        if (info->has_range)
+            sx_scan_restrict(scan->scan, scan->steps[i].columns[0], info->key_min, info->key_max);
     }
     return SX_OK;
 }

@@ -13,8 +13,8 @@ struct scan_step {
     struct sx_evaluator conjunct; /* unless join is set */
     bool fallible;                /* the conjunct may raise an error */
     struct sx_join_build *join;
-    bool crosses; /* the join's table has to be that of all ranks */
-    bool is_off;  /* and is not */
+    bool crosses; /* there is an exchange in between: only what holds for all ranks' tables counts */
+    bool is_off;  /* the table is not that of all ranks: no more than its range can be used */
     atomic_int_fast64_t rows_in;
     atomic_int_fast64_t rows_out;
     atomic_int_fast64_t nanoseconds;
