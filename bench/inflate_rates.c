@@ -1,10 +1,12 @@
 /* How fast pages are decompressed on the device (backend/cuda/inflate.h): GB/s of decompressed bytes, from
- * the issue to the end of a synchronisation, best and median of REPEATS. All pages differ in memory, every
- * 32nd in content. `checks` is the share of the time that looking for damage takes; `host` one thread of the
- * codec's library.
+ * the issue to the end of a synchronisation, best and median of REPEATS, and the best time. All pages differ
+ * in memory, every 32nd in content. `checks` is the time that damage takes in the last byte, compared with
+ * that; `host` one thread of the codec's library.
  *
- *     inflate_rates LIBRARY [PAGES...]        LIBRARY: libstachio_cuda.so; PAGES: 1000 4000 10000 by default
- */
+ *     inflate_rates LIBRARY [CODEC | FILE COLUMN | PAGES]...
+ *
+ * LIBRARY: libstachio_cuda.so; CODEC: snappy, lz4 or zstd, by default all; FILE COLUMN: the dictionary and
+ * data pages of a Parquet file's column in place of made ones; PAGES: counts, 1 100 1000 5000 by default. */
 #include <dlfcn.h>
 #include <lz4.h>
 #include <snappy-c.h>
@@ -15,9 +17,11 @@
 #include <zstd.h>
 
 #include "backend/cuda/inflate.h"
+#include "storage/file.h"
+#include "storage/page_walk.h"
 #include "tensor/codec.h"
 
-enum { N_DISTINCT = 32, REPEATS = 7, GAP_BYTES = 3, MAX_GIB = 12 };
+enum { N_DISTINCT = 32, REPEATS = 7, GAP_BYTES = 3, PLAIN_ALIGNMENT = 16, MAX_GIB = 12, MAX_ARGUMENTS = 16 };
 
 struct bench {
     const struct sx_backend *backend;
@@ -30,11 +34,26 @@ struct bench {
 
 /* One kind of page. */
 struct pages {
+    char name[64];
     enum sx_parquet_codec codec;
-    size_t plain_bytes;
+    int n;
     uint8_t *plain[N_DISTINCT], *stored[N_DISTINCT];
-    size_t stored_bytes[N_DISTINCT];
+    size_t plain_bytes[N_DISTINCT], stored_bytes[N_DISTINCT];
 };
+
+struct wishes {
+    const char *codec; /* NULL: all */
+    const char *files[MAX_ARGUMENTS], *columns[MAX_ARGUMENTS];
+    int n_files;
+    int64_t counts[MAX_ARGUMENTS];
+    int n_counts;
+};
+
+static const struct {
+    enum sx_parquet_codec codec;
+    const char *name;
+} codecs[] = {{SX_CODEC_SNAPPY, "snappy"}, {SX_CODEC_LZ4_RAW, "lz4"}, {SX_CODEC_ZSTD, "zstd"}};
+enum { N_CODECS = sizeof codecs / sizeof codecs[0] };
 
 static double seconds(void) {
     struct timespec now;
@@ -54,22 +73,31 @@ static uint64_t next_random(uint64_t *state) {
     return *state >> 33;
 }
 
-/* Comments of words, or keys and prices of 8 bytes: about what pages of lineitem hold. */
-static void fill_page(bool is_text, uint64_t *random, uint8_t *page, size_t bytes) {
+enum content { NUMBERS, TEXT, PRICES, NOISE, RUNS, N_CONTENTS };
+static const char *const content_names[] = {"numbers", "text", "prices", "noise", "runs"};
+
+/* The next bytes of a page, at most 16: what pages of lineitem hold. Text: comments of words; prices: a
+ * dictionary of them; noise: codes in few bits; runs: RLE. */
+static size_t next_piece(enum content content, uint64_t *random, uint64_t *key, char *piece) {
     static const char *const words[] = {"furiously ", "quickly ", "the ",       "deposits ", "requests ",
                                         "sleep ",     "even ",    "packages. ", "final ",    "above "};
+    const char *word = words[next_random(random) % 10];
+    switch (content) {
+    case NUMBERS: *key = next_random(random) % 4 ? next_random(random) % 100000 : *key + 1; break;
+    case TEXT: memcpy(piece, word, strlen(word) + 1); return strlen(word);
+    case PRICES: *key = 90000 + next_random(random) % 10400000; break;
+    case NOISE: *key = next_random(random) << 33 ^ next_random(random) << 11 ^ next_random(random); break;
+    default: *key += next_random(random) % 64 == 0;
+    }
+    memcpy(piece, key, sizeof *key);
+    return sizeof *key;
+}
+
+static void fill_page(enum content content, uint64_t *random, uint8_t *page, size_t bytes) {
     uint64_t key = 0;
     for (size_t at = 0; at < bytes;) {
         char piece[16];
-        size_t length = sizeof key;
-        if (is_text) {
-            const char *word = words[next_random(random) % 10];
-            length = strlen(word);
-            memcpy(piece, word, length);
-        } else {
-            key = next_random(random) % 4 ? next_random(random) % 100000 : key + 1;
-            memcpy(piece, &key, length);
-        }
+        size_t length = next_piece(content, random, &key, piece);
         length = length < bytes - at ? length : bytes - at;
         memcpy(page + at, piece, length);
         at += length;
@@ -88,25 +116,105 @@ static size_t compress_page(enum sx_parquet_codec codec, const uint8_t *plain, s
     return size;
 }
 
-static void make_pages(struct pages *pages, bool is_text) {
-    const size_t room = 2 * pages->plain_bytes + 1024;
+static uint8_t *take_bytes(size_t bytes) {
+    uint8_t *taken = malloc(bytes);
+    if (!taken)
+        fail("no memory");
+    return taken;
+}
+
+static void make_pages(struct pages *pages, enum content content, size_t bytes) {
+    const size_t room = 2 * bytes + 1024;
     uint64_t random = 42;
     for (int i = 0; i < N_DISTINCT; i++) {
-        pages->plain[i] = malloc(pages->plain_bytes);
-        pages->stored[i] = malloc(room);
-        if (!pages->plain[i] || !pages->stored[i])
-            fail("no memory");
-        fill_page(is_text, &random, pages->plain[i], pages->plain_bytes);
-        pages->stored_bytes[i] =
-            compress_page(pages->codec, pages->plain[i], pages->plain_bytes, pages->stored[i], room);
+        pages->plain[i] = take_bytes(bytes);
+        pages->stored[i] = take_bytes(room);
+        fill_page(content, &random, pages->plain[i], bytes);
+        pages->plain_bytes[i] = bytes;
+        pages->stored_bytes[i] = compress_page(pages->codec, pages->plain[i], bytes, pages->stored[i], room);
     }
+    pages->n = N_DISTINCT;
+}
+
+/* The chunk's dictionary page, or its first data page. */
+static void add_page(struct pages *pages, const struct sx_page_list *list, bool wants_dictionary) {
+    struct sx_codecs *state = NULL;
+    struct sx_error error;
+    for (int p = 0; p < list->count; p++) {
+        const struct sx_page *page = &list->pages[p];
+        const size_t levels = page->definition_bytes + page->repetition_bytes;
+        const int i = pages->n;
+        if ((page->kind == SX_PAGE_DICTIONARY) != wants_dictionary || !page->is_compressed ||
+            page->plain_bytes <= levels)
+            continue;
+        pages->stored_bytes[i] = page->stored_bytes - levels;
+        pages->plain_bytes[i] = page->plain_bytes - levels;
+        pages->stored[i] = take_bytes(pages->stored_bytes[i]);
+        pages->plain[i] = take_bytes(pages->plain_bytes[i]);
+        memcpy(pages->stored[i], page->bytes + levels, pages->stored_bytes[i]);
+        if (sx_codec_decompress(&state, pages->codec, pages->stored[i], pages->stored_bytes[i],
+                                pages->plain[i], pages->plain_bytes[i], &error) != SX_OK)
+            fail(error.text);
+        pages->n++;
+        break;
+    }
+    sx_codecs_destroy(state);
+}
+
+/* Of the first row groups. */
+static void read_pages(struct pages *pages, const char *path, const char *name, bool wants_dictionary) {
+    struct sx_file_stamp stamp;
+    struct sx_footer *footer = NULL;
+    struct sx_error error = {0};
+    int fd = -1;
+    if (sx_file_open(path, &fd, &stamp, &error) != SX_OK ||
+        sx_footer_read(path, fd, stamp.size_bytes, &footer, &error) != SX_OK)
+        fail(error.text);
+    const int found = sx_footer_find(footer, name);
+    if (found < 0)
+        fail("the file has no such column");
+    for (int g = 0; g < footer->n_groups && g < N_DISTINCT; g++) {
+        const struct sx_file_column *column = &footer->columns[found];
+        const struct sx_chunk_meta *chunk = &footer->groups[g].chunks[column->leaf];
+        struct sx_page_list list = {0};
+        struct sx_page_walk walk = {.column = column, .chunk = chunk, .list = &list};
+        uint8_t *bytes = take_bytes((size_t)chunk->stored_bytes);
+        if (sx_file_read(fd, sx_chunk_begin(chunk), (size_t)chunk->stored_bytes, bytes, &error) != SX_OK ||
+            sx_page_walk_chunk(&walk, bytes, (size_t)chunk->stored_bytes, &error) != SX_OK)
+            fail(error.text);
+        pages->codec = (enum sx_parquet_codec)chunk->codec;
+        add_page(pages, &list, wants_dictionary);
+        free(list.pages);
+        free(bytes);
+    }
+    sx_footer_release(footer);
+    sx_file_close(fd);
 }
 
 static void free_pages(struct pages *pages) {
-    for (int i = 0; i < N_DISTINCT; i++) {
+    for (int i = 0; i < pages->n; i++) {
         free(pages->plain[i]);
         free(pages->stored[i]);
     }
+}
+
+/* Of n pages; plain bytes with what aligns each page. */
+struct sizes {
+    size_t stored, plain, room;
+};
+
+static size_t room_of(const struct pages *pages, int64_t i) {
+    return (pages->plain_bytes[i % pages->n] + PLAIN_ALIGNMENT - 1) / PLAIN_ALIGNMENT * PLAIN_ALIGNMENT;
+}
+
+static struct sizes sizes_of(const struct pages *pages, int64_t n) {
+    struct sizes sizes = {0};
+    for (int64_t i = 0; i < n; i++) {
+        sizes.stored += pages->stored_bytes[i % pages->n] + GAP_BYTES;
+        sizes.plain += pages->plain_bytes[i % pages->n];
+        sizes.room += room_of(pages, i);
+    }
+    return sizes;
 }
 
 /* ---- the device ---- */
@@ -116,19 +224,24 @@ static void must(struct bench *bench, enum sx_status status) {
         fail(bench->stream ? bench->stream->error.text : bench->error.text);
 }
 
+static struct sx_tensor take_tensor(struct bench *bench, struct sx_pool *pool, size_t bytes) {
+    struct sx_tensor tensor = {0};
+    must(bench, sx_tensor_create(pool, sx_type_of(SX_TYPE_U8), (int64_t)bytes, false, &tensor,
+                                 &bench->stream->error));
+    return tensor;
+}
+
 /* All pages' stored bytes, in device memory, each behind a gap so that pages begin anywhere. */
 static struct sx_tensor send_stored(struct bench *bench, const struct pages *pages, int64_t n) {
     struct sx_batch host = {0}, device = {0};
-    size_t bytes = 0;
-    for (int64_t i = 0; i < n; i++)
-        bytes += pages->stored_bytes[i % N_DISTINCT] + GAP_BYTES;
-    must(bench, sx_batch_create(1, (int64_t)(bytes / 8 + 1), &host, &bench->stream->error));
-    must(bench, sx_tensor_create(bench->pool, sx_type_of(SX_TYPE_U64), host.rows, false, &host.columns[0],
-                                 &bench->stream->error));
+    const size_t bytes = sizes_of(pages, n).stored;
+    must(bench, sx_batch_create(1, (int64_t)bytes, &host, &bench->stream->error));
+    host.columns[0] = take_tensor(bench, bench->pool, bytes);
     uint8_t *at = host.columns[0].values;
     for (int64_t i = 0; i < n; i++) {
-        memcpy(at + GAP_BYTES, pages->stored[i % N_DISTINCT], pages->stored_bytes[i % N_DISTINCT]);
-        at += GAP_BYTES + pages->stored_bytes[i % N_DISTINCT];
+        const int64_t k = i % pages->n;
+        memcpy(at + GAP_BYTES, pages->stored[k], pages->stored_bytes[k]);
+        at += GAP_BYTES + pages->stored_bytes[k];
     }
     must(bench, bench->backend->ops.batch_from_host(bench->stream, &host, &device));
     struct sx_tensor stored;
@@ -139,13 +252,13 @@ static struct sx_tensor send_stored(struct bench *bench, const struct pages *pag
 }
 
 static void check_page(struct bench *bench, const struct pages *pages, const struct sx_tensor *plain,
-                       int64_t i) {
+                       const struct cuda_inflate_item *item) {
     struct sx_batch device = {0}, host = {0};
-    const int64_t words = (int64_t)(pages->plain_bytes / 8);
-    must(bench, sx_batch_create(1, words, &device, &bench->stream->error));
-    sx_tensor_slice(plain, i * words, words, &device.columns[0]);
+    const int64_t bytes = (int64_t)item->plain_bytes;
+    must(bench, sx_batch_create(1, bytes, &device, &bench->stream->error));
+    sx_tensor_slice(plain, (char *)item->plain - (char *)plain->values, bytes, &device.columns[0]);
     must(bench, bench->backend->ops.batch_to_host(bench->stream, &device, &host));
-    if (memcmp(host.columns[0].values, pages->plain[i % N_DISTINCT], pages->plain_bytes) != 0)
+    if (memcmp(host.columns[0].values, pages->plain[item->what % (uint32_t)pages->n], item->plain_bytes) != 0)
         fail("a page came out wrong");
     sx_batch_release(&device);
     sx_batch_release(&host);
@@ -172,52 +285,56 @@ static void time_items(struct bench *bench, enum sx_parquet_codec codec,
 }
 
 static double host_rate(const struct pages *pages) {
-    struct sx_codecs *codecs = NULL;
+    struct sx_codecs *state = NULL;
     struct sx_error error;
-    uint8_t *plain = malloc(pages->plain_bytes);
-    if (!plain)
-        fail("no memory");
-    const double begin = seconds();
-    for (int i = 0; i < N_DISTINCT; i++)
-        if (sx_codec_decompress(&codecs, pages->codec, pages->stored[i], pages->stored_bytes[i], plain,
-                                pages->plain_bytes, &error) != SX_OK)
+    double taken = 0;
+    for (int i = 0; i < pages->n; i++) {
+        uint8_t *plain = take_bytes(pages->plain_bytes[i]);
+        const double begin = seconds();
+        if (sx_codec_decompress(&state, pages->codec, pages->stored[i], pages->stored_bytes[i], plain,
+                                pages->plain_bytes[i], &error) != SX_OK)
             fail(error.text);
-    const double taken = seconds() - begin;
-    sx_codecs_destroy(codecs);
-    free(plain);
-    return (double)pages->plain_bytes * N_DISTINCT / taken / 1e9;
+        taken += seconds() - begin;
+        free(plain);
+    }
+    sx_codecs_destroy(state);
+    return (double)sizes_of(pages, pages->n).plain / taken / 1e9;
 }
 
-static void run(struct bench *bench, const struct pages *pages, const char *name, int64_t n) {
-    double times[REPEATS], checks[REPEATS];
-    struct sx_tensor stored = send_stored(bench, pages, n), plain = {0};
-    must(bench,
-         sx_tensor_create(bench->stream->pool, sx_type_of(SX_TYPE_U64), n * (int64_t)(pages->plain_bytes / 8),
-                          false, &plain, &bench->stream->error));
+static struct cuda_inflate_item *list_items(const struct pages *pages, int64_t n, char *stored, char *plain) {
     struct cuda_inflate_item *items = calloc((size_t)n, sizeof *items);
     if (!items)
         fail("no memory");
-    char *at = stored.values;
     for (int64_t i = 0; i < n; i++) {
-        const size_t bytes = pages->stored_bytes[i % N_DISTINCT];
-        items[i] = (struct cuda_inflate_item){at + GAP_BYTES, bytes,
-                                              (char *)plain.values + i * (int64_t)pages->plain_bytes,
-                                              pages->plain_bytes, (uint32_t)i};
-        at += GAP_BYTES + bytes;
+        const int64_t k = i % pages->n;
+        items[i] = (struct cuda_inflate_item){stored + GAP_BYTES, pages->stored_bytes[k], plain,
+                                              pages->plain_bytes[k], (uint32_t)i};
+        stored += GAP_BYTES + pages->stored_bytes[k];
+        plain += room_of(pages, i);
     }
+    return items;
+}
+
+static void run(struct bench *bench, const struct pages *pages, int64_t n) {
+    double times[REPEATS], checks[REPEATS];
+    const struct sizes sizes = sizes_of(pages, n);
+    struct sx_tensor stored = send_stored(bench, pages, n);
+    struct sx_tensor plain = take_tensor(bench, bench->stream->pool, sizes.room);
+    struct cuda_inflate_item *items = list_items(pages, n, stored.values, plain.values);
     time_items(bench, pages->codec, items, n, false, times);
-    check_page(bench, pages, &plain, 0);
-    check_page(bench, pages, &plain, n - 1);
-    /* with a byte too many all of a page is checked, and nothing of it decompressed */
+    check_page(bench, pages, &plain, &items[0]);
+    check_page(bench, pages, &plain, &items[n - 1]);
+    /* with a byte too many all of a page is looked at */
     for (int64_t i = 0; i < n; i++)
         items[i].stored_bytes++;
     checks[REPEATS / 2] = 0;
     if (pages->codec != SX_CODEC_LZ4_RAW)
         time_items(bench, pages->codec, items, n, true, checks);
-    const double gigabytes = (double)n * (double)pages->plain_bytes / 1e9;
-    printf("%-16s %6zu %7lld %6.2f %9.1f %9.1f %8.0f%% %8.2f\n", name, pages->plain_bytes >> 10, (long long)n,
-           (double)pages->plain_bytes / (double)pages->stored_bytes[0], gigabytes / times[0],
-           gigabytes / times[REPEATS / 2], 100 * checks[REPEATS / 2] / times[REPEATS / 2], host_rate(pages));
+    const double gigabytes = (double)sizes.plain / 1e9;
+    printf("%-32s %6.0f %7lld %6.2f %9.3f %9.1f %9.1f %8.0f%% %8.2f\n", pages->name,
+           (double)sizes.plain / (double)n / 1024, (long long)n, (double)sizes.plain / (double)sizes.stored,
+           times[0] * 1e3, gigabytes / times[0], gigabytes / times[REPEATS / 2],
+           100 * checks[REPEATS / 2] / times[REPEATS / 2], host_rate(pages));
     fflush(stdout);
     free(items);
     sx_tensor_release(&stored);
@@ -226,37 +343,67 @@ static void run(struct bench *bench, const struct pages *pages, const char *name
 
 /* ---- all of them ---- */
 
-static void run_all(struct bench *bench, int n_counts, const int64_t *counts) {
-    static const struct {
-        enum sx_parquet_codec codec;
-        const char *name[2];
-    } codecs[] = {{SX_CODEC_SNAPPY, {"snappy, numbers", "snappy, text"}},
-                  {SX_CODEC_LZ4_RAW, {"lz4, numbers", "lz4, text"}},
-                  {SX_CODEC_ZSTD, {"zstd, numbers", "zstd, text"}}};
-    static const size_t sizes[] = {160 << 10, 1 << 20};
-    printf("%-16s %6s %7s %6s %9s %9s %9s %8s\n", "codec, content", "KiB", "pages", "ratio", "best GB/s",
-           "median", "checks", "host");
-    for (int k = 0; k < 6; k++)
-        for (int s = 0; s < 2; s++) {
-            struct pages pages = {.codec = codecs[k / 2].codec, .plain_bytes = sizes[s]};
-            if (!bench->has((struct cuda_device *)(uintptr_t)bench->backend, pages.codec))
-                continue; /* nvCOMP was not found */
-            make_pages(&pages, k % 2);
-            for (int i = 0; i < n_counts; i++)
-                if (counts[i] * (int64_t)sizes[s] <= (int64_t)MAX_GIB << 30)
-                    run(bench, &pages, codecs[k / 2].name[k % 2], counts[i]);
-            free_pages(&pages);
+/* With each number of pages. */
+static void run_pages(struct bench *bench, const struct wishes *wishes, struct pages *pages) {
+    static const int64_t usual[] = {1, 100, 1000, 5000};
+    const int64_t *counts = wishes->n_counts ? wishes->counts : usual;
+    const int n_counts = wishes->n_counts ? wishes->n_counts : (int)(sizeof usual / sizeof usual[0]);
+    if (pages->n > 0 && bench->has((struct cuda_device *)(uintptr_t)bench->backend, pages->codec))
+        for (int i = 0; i < n_counts; i++)
+            if (sizes_of(pages, counts[i]).room <= (size_t)MAX_GIB << 30)
+                run(bench, pages, counts[i]);
+    free_pages(pages);
+}
+
+static void run_files(struct bench *bench, const struct wishes *wishes) {
+    for (int f = 0; f < wishes->n_files; f++)
+        for (int k = 0; k < 2; k++) {
+            struct pages pages = {0};
+            read_pages(&pages, wishes->files[f], wishes->columns[f], k == 0);
+            snprintf(pages.name, sizeof pages.name, "%s, %s", wishes->columns[f], k ? "data" : "dictionary");
+            run_pages(bench, wishes, &pages);
         }
 }
 
+static void run_made(struct bench *bench, const struct wishes *wishes) {
+    static const size_t sizes[] = {160 << 10, 1 << 20};
+    for (int c = 0; c < N_CODECS; c++)
+        for (int k = 0; k < 2 * N_CONTENTS; k++) {
+            struct pages pages = {.codec = codecs[c].codec};
+            if (wishes->codec && strcmp(wishes->codec, codecs[c].name) != 0)
+                continue;
+            snprintf(pages.name, sizeof pages.name, "%s, %s", codecs[c].name, content_names[k / 2]);
+            make_pages(&pages, (enum content)(k / 2), sizes[k % 2]);
+            run_pages(bench, wishes, &pages);
+        }
+}
+
+/* False: what isn't known. */
+static bool parse_wishes(int argc, char **argv, struct wishes *wishes) {
+    if (argc < 2 || argc > MAX_ARGUMENTS)
+        return false;
+    for (int i = 2; i < argc; i++) {
+        bool is_codec = false;
+        for (int c = 0; c < N_CODECS; c++)
+            is_codec |= strcmp(argv[i], codecs[c].name) == 0;
+        if (is_codec) {
+            wishes->codec = argv[i];
+        } else if (atoll(argv[i]) > 0) {
+            wishes->counts[wishes->n_counts++] = atoll(argv[i]);
+        } else if (i + 1 < argc) {
+            wishes->files[wishes->n_files] = argv[i];
+            wishes->columns[wishes->n_files++] = argv[++i];
+        } else {
+            return false;
+        }
+    }
+    return true;
+}
+
 int main(int argc, char **argv) {
-    int64_t counts[16] = {1000, 4000, 10000};
-    int n_counts = argc > 2 ? 0 : 3;
-    for (int i = 2; i < argc && n_counts < 16; i++)
-        if (atoll(argv[i]) > 0)
-            counts[n_counts++] = atoll(argv[i]);
-    if (argc < 2 || n_counts == 0) {
-        fprintf(stderr, "usage: inflate_rates LIBRARY [PAGES...]\n");
+    struct wishes wishes = {0};
+    if (!parse_wishes(argc, argv, &wishes)) {
+        fprintf(stderr, "usage: inflate_rates LIBRARY [CODEC | FILE COLUMN | PAGES]...\n");
         return 2;
     }
     void *library = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
@@ -273,8 +420,12 @@ int main(int argc, char **argv) {
     must(&bench, sx_pool_create(0, &bench.pool, &bench.error));
     must(&bench,
          bench.backend->ops.stream_create(bench.backend, bench.pool, NULL, &bench.stream, &bench.error));
-    printf("%s\n", name);
-    run_all(&bench, n_counts, counts);
+    printf("%s\n%-32s %6s %7s %6s %9s %9s %9s %9s %8s\n", name, "content", "KiB", "pages", "ratio", "best ms",
+           "best GB/s", "median", "checks", "host");
+    if (wishes.n_files)
+        run_files(&bench, &wishes);
+    else
+        run_made(&bench, &wishes);
     bench.backend->ops.stream_destroy(bench.stream);
     close_device(bench.backend);
     sx_pool_destroy(bench.pool);

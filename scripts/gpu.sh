@@ -53,7 +53,7 @@ inflate_step() {
     timeout 120 "${run[@]}" >"$out/inflate.log" 2>&1
     echo "inflate: exit $?: $(tail -1 "$out/inflate.log")"
     grep -v '^device' "$out/inflate.log" | head -n 6 | sed 's/^/    /'
-    timeout 200 inflate_rates "$STACHIO_CUDA_LIBRARY" >"$out/inflate-rates.txt" 2>&1
+    timeout 200 inflate_rates "$STACHIO_CUDA_LIBRARY" 1 1000 >"$out/inflate-rates.txt" 2>&1
     echo "inflate, rates: exit $?"
     cat "$out/inflate-rates.txt"
     if sanitizer=$(find_sanitizer); then
