@@ -1,7 +1,6 @@
 /* backend/cuda/nvcomp.h says what nvCOMP's own headers say. Nothing of this runs. */
 #include <nvcomp.h>
 #include <nvcomp/lz4.h>
-#include <nvcomp/snappy.h>
 #include <nvcomp/zstd.h>
 
 #include "backend/cuda/nvcomp.h"
@@ -21,7 +20,6 @@
                        offsetof(nvcompBatched##name##DecompressOpts_t, backend) == 0,                        \
                    "options of " #name);
 
-CODEC(Snappy)
 CODEC(LZ4)
 CODEC(Zstd)
 

@@ -32,14 +32,14 @@ static void put_byte(struct bytes *out, uint64_t byte) {
     bytes_put(out, &low, 1);
 }
 
-static void put_varint(struct bytes *out, uint64_t value) {
+void bytes_put_varint(struct bytes *out, uint64_t value) {
     for (; value >= 0x80; value >>= 7)
         put_byte(out, value | 0x80);
     put_byte(out, value);
 }
 
 static void put_zigzag(struct bytes *out, uint64_t value) {
-    put_varint(out, value << 1 ^ (0 - (value >> 63)));
+    bytes_put_varint(out, value << 1 ^ (0 - (value >> 63)));
 }
 
 static uint64_t next_random(uint64_t *state) {
@@ -103,14 +103,14 @@ void encode_hybrid(const uint32_t *values, int64_t n, uint32_t width, uint64_t *
         while (i + same < n && values[i + same] == values[i])
             same++;
         if (same >= 8 || next_random(random) % 8 == 0) {
-            put_varint(out, (uint64_t)same << 1);
+            bytes_put_varint(out, (uint64_t)same << 1);
             bytes_put(out, &values[i], (width + 7) / 8);
             i += same;
             continue;
         }
         int64_t groups = 1 + (int64_t)(next_random(random) % 63);
         groups = groups < (n - i + 7) / 8 ? groups : (n - i + 7) / 8;
-        put_varint(out, (uint64_t)groups << 1 | 1);
+        bytes_put_varint(out, (uint64_t)groups << 1 | 1);
         struct bit_writer writer = {.out = out};
         for (int64_t k = 0; k < groups * 8; k++, i++)
             put_bits(&writer, i < n ? values[i] : 0, width);
@@ -171,9 +171,9 @@ static void put_block(const uint64_t *values, int64_t n, struct delta_shape shap
 static void put_delta(const uint64_t *values, int64_t n, struct bytes *out) {
     const struct delta_shape shape = delta_shapes[n % (int)(sizeof delta_shapes / sizeof delta_shapes[0])];
     const int64_t block = shape.block_values;
-    put_varint(out, (uint64_t)block);
-    put_varint(out, (uint64_t)shape.miniblocks);
-    put_varint(out, (uint64_t)n);
+    bytes_put_varint(out, (uint64_t)block);
+    bytes_put_varint(out, (uint64_t)shape.miniblocks);
+    bytes_put_varint(out, (uint64_t)n);
     put_zigzag(out, n ? values[0] : 0);
     for (int64_t i = 0; i + 1 < n; i += block)
         put_block(values + i, n - 1 - i < block ? n - 1 - i : block, shape, out);

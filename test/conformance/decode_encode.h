@@ -10,6 +10,7 @@ struct bytes {
     size_t length, room;
 };
 void bytes_put(struct bytes *bytes, const void *data, size_t length);
+void bytes_put_varint(struct bytes *out, uint64_t value); /* of 7 bits a byte, the lowest first */
 void bytes_release(struct bytes *bytes);
 
 /* Stored values: each `stored_bytes` long, or (0) of any length. */

@@ -104,8 +104,67 @@ static void zstd_stream(struct conformance *c, const struct bytes *plain, struct
     free(place);
 }
 
+/* Its length in as few bytes as it takes, or more. */
+static void put_literal(struct conformance *c, size_t length, struct piece *piece) {
+    const uint32_t less = (uint32_t)length - 1, least = less < 60 ? 0 : less < 256 ? 1 : less < 65536 ? 2 : 3;
+    const uint32_t more =
+        least + (uint32_t)(conformance_random(c) % 4 ? 0 : conformance_random(c) % (5 - least));
+    const uint8_t tag = (uint8_t)((more ? 59 + more : less) << 2);
+    struct bytes literal = {0};
+    make_plain(c, conformance_random(c) % 2 ? NOISE : WORDS, length, &literal);
+    bytes_put(&piece->stored, &tag, 1);
+    bytes_put(&piece->stored, &less, more);
+    bytes_put(&piece->stored, literal.data, length);
+    bytes_put(&piece->plain, literal.data, length);
+    bytes_release(&literal);
+}
+
+/* At most as long; offsets of each size up to `most`. */
+static void put_copy(struct conformance *c, size_t length, uint32_t most, struct piece *piece) {
+    const uint64_t random = conformance_random(c);
+    const uint32_t made = (uint32_t)piece->plain.length, bits = (uint32_t)(random % 24);
+    uint32_t offset = 1 + (uint32_t)(random >> 8) % (most < made ? most : made);
+    offset = offset >> bits ? (offset & ((1u << bits) - 1)) + 1 : offset;
+    length = length < 1 + (random >> 40) % 64 ? length : 1 + (random >> 40) % 64;
+    uint8_t copy[5] = {0};
+    if (length >= 4 && length < 12 && offset < 2048) {
+        copy[0] = (uint8_t)(1 | (length - 4) << 2 | offset >> 8 << 5);
+        copy[1] = (uint8_t)offset;
+        bytes_put(&piece->stored, copy, 2);
+    } else {
+        const bool is_wide = offset >= 65536 || random >> 60 == 0;
+        copy[0] = (uint8_t)((is_wide ? 3 : 2) | (length - 1) << 2);
+        memcpy(copy + 1, &offset, sizeof offset);
+        bytes_put(&piece->stored, copy, is_wide ? 5 : 3);
+    }
+    for (size_t i = 0; i < length; i++) {
+        const uint8_t byte = piece->plain.data[piece->plain.length - offset];
+        bytes_put(&piece->plain, &byte, 1);
+    }
+}
+
+/* Elements as no compressor chooses them: mostly literals or mostly copies, short or long, near or far. */
+static void snappy_stream(struct conformance *c, size_t length, struct piece *piece) {
+    static const size_t lengths[] = {3, 20, 100, 3000, 20000};
+    static const uint32_t offsets[] = {1, 9, 300, 5000, 60000, UINT32_MAX};
+    const uint64_t style = conformance_random(c), literals = style % 7, longest = lengths[(style >> 8) % 5];
+    bytes_put_varint(&piece->stored, length);
+    while (piece->plain.length < length) {
+        const size_t left = length - piece->plain.length;
+        const uint64_t random = conformance_random(c), most = random % 16 ? 1 + (random >> 8) % longest : 70;
+        if (piece->plain.length == 0 || (random >> 32) % 8 <= literals)
+            put_literal(c, left < most ? left : most, piece);
+        else
+            put_copy(c, left, offsets[(style >> 16) % 6], piece);
+    }
+}
+
 static struct piece *add_random(struct conformance *c, struct pieces *pieces, size_t length) {
     struct piece *piece = add_piece(pieces);
+    if (pieces->codec == SX_CODEC_SNAPPY && length > 0 && conformance_random(c) % 2) {
+        snappy_stream(c, length, piece);
+        return piece;
+    }
     make_plain(c, (enum content)(conformance_random(c) % N_CONTENTS), length, &piece->plain);
     if (pieces->codec == SX_CODEC_ZSTD && length > 0 && conformance_random(c) % 2 == 0)
         zstd_stream(c, &piece->plain, &piece->stored);

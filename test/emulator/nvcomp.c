@@ -132,6 +132,5 @@ static void use_temp(const struct batch *batch, void *temp, size_t temp_bytes) {
         return decompress(&batch, &options);                                                                 \
     }
 
-CODEC(Snappy, SX_CODEC_SNAPPY)
 CODEC(LZ4, SX_CODEC_LZ4_RAW)
 CODEC(Zstd, SX_CODEC_ZSTD)

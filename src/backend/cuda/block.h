@@ -14,16 +14,17 @@ template <typename T> __device__ static inline T warp_inclusive(T value) {
     return value;
 }
 
-/* Sum of the block's threads before this one; *out_total: of all. CUDA_THREADS threads, all of them. */
-template <typename T> __device__ static inline T block_exclusive(T value, T *out_total) {
-    __shared__ T warps[CUDA_THREADS / CUDA_WARP];
+/* Sum of the block's threads before this one; *out_total: of all. All THREADS threads of it. */
+template <typename T, int THREADS = CUDA_THREADS>
+__device__ static inline T block_exclusive(T value, T *out_total) {
+    __shared__ T warps[THREADS / CUDA_WARP];
     const int lane = (int)threadIdx.x % CUDA_WARP, warp = (int)threadIdx.x / CUDA_WARP;
     const T inclusive = warp_inclusive(value);
     if (lane == CUDA_WARP - 1)
         warps[warp] = inclusive;
     __syncthreads();
     T before = 0, total = 0;
-    for (int w = 0; w < CUDA_THREADS / CUDA_WARP; w++) {
+    for (int w = 0; w < THREADS / CUDA_WARP; w++) {
         if (w < warp)
             before += warps[w];
         total += warps[w];

@@ -20,7 +20,6 @@ static const struct {
     uint8_t spare[INFLATE_SPARE_BYTES];
     uint32_t spare_bytes;
 } codecs[INFLATE_N_CODECS] = {
-    [INFLATE_SNAPPY] = {SX_CODEC_SNAPPY, "Snappy", {1, 0, 'x'}, 3},
     [INFLATE_LZ4] = {SX_CODEC_LZ4_RAW, "LZ4", {0x10, 'x'}, 2},
     [INFLATE_ZSTD] = {SX_CODEC_ZSTD, "Zstd", {0x28, 0xb5, 0x2f, 0xfd, 0x20, 1, 9, 0, 0, 'x'}, 10},
 };
@@ -119,7 +118,7 @@ static bool is_in_library(struct cuda_device *device, enum sx_parquet_codec code
     return found != INFLATE_N_CODECS && library_of(device)->codecs[found].decompress;
 }
 
-/* For snappy there is a kernel of our own, too. */
+/* For snappy there is a kernel of our own. */
 bool cuda_inflate_has(struct cuda_device *device, enum sx_parquet_codec codec) {
     return codec == SX_CODEC_SNAPPY || is_in_library(device, codec);
 }

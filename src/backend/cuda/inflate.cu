@@ -1,6 +1,36 @@
 /* Checks before and after nvCOMP's kernels. A warp a piece, which looks at the compressed bytes in a window
  * in shared memory. */
-#include "backend/cuda/snappy_kernel.h"
+#include "backend/cuda/inflate_kernel.h"
+
+/* Words of shared memory for a window; up to 7 bytes in front of it and some behind it may be touched. */
+constexpr uint32_t WINDOW_BYTES = 4096, WINDOW_WORDS = WINDOW_BYTES / 8 + 8;
+
+/* Compressed bytes [base, end) in shared memory, the first at `bytes`. */
+struct window {
+    uint64_t base, end;
+    const uint8_t *bytes;
+};
+
+/* A warp: the bytes from `base` on, as far as they are there and fit. */
+__device__ static inline struct window load_window(const struct inflate_piece &piece, uint64_t base,
+                                                   uint64_t *memory) {
+    const uint8_t *stored = piece.stored + base;
+    const uint64_t left = piece.stored_bytes - base;
+    const uint32_t there = left < WINDOW_BYTES ? (uint32_t)left : WINDOW_BYTES;
+    const uint32_t skipped = (uint32_t)((uintptr_t)stored & 7), head = skipped ? 8 - skipped : 0;
+    const uint32_t whole = there > head ? (there - head) / 8 : 0, tail = head + whole * 8;
+    const uint64_t *words = (const uint64_t *)(stored + head);
+    uint8_t *bytes = (uint8_t *)memory + skipped;
+    __syncwarp();
+    for (uint32_t k = threadIdx.x; k < whole; k += CUDA_WARP)
+        *(uint64_t *)(bytes + head + (size_t)k * 8) = words[k];
+    if (threadIdx.x < head && threadIdx.x < there)
+        bytes[threadIdx.x] = stored[threadIdx.x];
+    if (tail + threadIdx.x < there)
+        bytes[tail + threadIdx.x] = stored[tail + threadIdx.x];
+    __syncwarp();
+    return {base, base + there, bytes};
+}
 
 /* `n` (0..8) bytes from `at` on as a little-endian number; zeros behind the end. */
 __device__ static inline uint64_t load_bytes(const struct inflate_piece &piece, uint32_t at, uint32_t n) {
@@ -186,11 +216,7 @@ __device__ static inline bool zstd_is_sound(const struct inflate_piece &piece) {
 /* A warp. */
 __device__ static inline bool is_sound(const struct inflate_piece &piece, enum inflate_codec codec,
                                        uint64_t *memory) {
-    switch (codec) {
-    case INFLATE_SNAPPY: return snappy_walk_page<false>(piece, memory, nullptr);
-    case INFLATE_LZ4: return lz4_is_sound(piece, memory);
-    default: return zstd_is_sound(piece);
-    }
+    return codec == INFLATE_LZ4 ? lz4_is_sound(piece, memory) : zstd_is_sound(piece);
 }
 
 /* A block of one warp per piece. */
@@ -212,20 +238,6 @@ __global__ void check_pieces(const struct inflate_work work) {
     }
 }
 
-/* Without nvCOMP; a block of one warp per page. */
-__global__ void decompress_snappy(const struct inflate_piece *pieces, int64_t n,
-                                  struct cuda_control *control) {
-    __shared__ uint64_t memory[WINDOW_WORDS];
-    __shared__ struct step_table table;
-    for (int64_t i = blockIdx.x; i < n; i += gridDim.x) {
-        const struct inflate_piece piece = pieces[i];
-        const bool sound = snappy_walk_page<true>(piece, memory, &table);
-        if (!sound && threadIdx.x == 0)
-            inflate_fault(control, piece);
-        __syncwarp();
-    }
-}
-
 __global__ void confirm_pieces(const struct inflate_work work) {
     for (int64_t i = cuda_thread(); i < work.n; i += cuda_threads())
         if (work.stored[i] != work.spare &&
@@ -241,11 +253,4 @@ extern "C" void cuda_inflate_check(cudaStream_t stream, const struct inflate_wor
 
 extern "C" void cuda_inflate_confirm(cudaStream_t stream, const struct inflate_work *work) {
     SX_LAUNCH(confirm_pieces, cuda_blocks(work->n), CUDA_THREADS, 0, stream, *work);
-}
-
-extern "C" void cuda_snappy(cudaStream_t stream, const struct inflate_piece *pieces, int64_t n,
-                            struct cuda_control *control) {
-    constexpr int64_t MOST_BLOCKS = 1 << 20;
-    const unsigned blocks = (unsigned)(n < MOST_BLOCKS ? n : MOST_BLOCKS);
-    SX_LAUNCH(decompress_snappy, blocks, CUDA_WARP, 0, stream, pieces, n, control);
 }

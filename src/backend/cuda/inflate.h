@@ -1,14 +1,14 @@
-/* Decompression of many pieces of pages at once on the device, by nvCOMP; SNAPPY also without it, by a kernel
- * of our own. The library is proprietary: it is fetched at set-up (scripts/setup.sh nvcomp), never shipped,
- * and may be absent; then the caller decompresses the others on the host. It is looked for as
+/* Decompression of many pieces of pages at once on the device: SNAPPY by a kernel of our own, LZ4_RAW and
+ * ZSTD by nvCOMP. The library is proprietary: it is fetched at set-up (scripts/setup.sh nvcomp), never
+ * shipped, and may be absent; then the caller decompresses these two on the host. It is looked for as
  *   - $STACHIO_NVCOMP_LIBRARY, and nowhere else where that is set ("none" turns it off),
  *   - libnvcomp.so.5 beside this backend's own library, and in the folder `stachio` there,
  *   - libnvcomp.so.5 wherever the system looks.
  *
  * Damage. nvCOMP promises nothing for damaged bytes, and does write outside of its buffers, or runs for ever,
- * so they are looked at by a kernel first: SNAPPY and LZ4_RAW are walked through as a whole, and what passes
- * can be decompressed. Of ZSTD the headers of the frame, its blocks and their sections are walked through;
- * bits that are wrong inside the entropy-coded parts are found only as far as nvCOMP finds them: pages that
+ * so they are looked at by a kernel first: LZ4_RAW is walked through as a whole, and what passes can be
+ * decompressed. Of ZSTD the headers of the frame, its blocks and their sections are walked through; bits that
+ * are wrong inside the entropy-coded parts are found only as far as nvCOMP finds them: pages that
  * carry no CRC belong on the host. Bytes of which the device can't tell whether they are damaged or of a kind
  * that it does not take (several zstd frames in a row) are a fault too: a caller that decompresses on the
  * host again after such a fault gets the right bytes or the right error.

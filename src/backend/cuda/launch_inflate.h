@@ -9,7 +9,7 @@
 #include "backend/cuda/nvcomp.h"
 
 /* nvCOMP's. */
-enum inflate_codec { INFLATE_SNAPPY, INFLATE_LZ4, INFLATE_ZSTD, INFLATE_N_CODECS };
+enum inflate_codec { INFLATE_LZ4, INFLATE_ZSTD, INFLATE_N_CODECS };
 
 /* Pointers lead to device memory. */
 struct inflate_piece {
@@ -42,7 +42,7 @@ struct inflate_work {
 extern "C" {
 #endif
 
-/* Pages of snappy without nvCOMP; those that are damaged, or do not give plain_bytes, become faults. */
+/* Pages of snappy; those that are damaged, or do not give plain_bytes, become faults. */
 void cuda_snappy(cudaStream_t stream, const struct inflate_piece *pieces, int64_t n,
                  struct cuda_control *control);
 /* Fills the arrays for nvCOMP; pieces that are seen to be damaged become faults, and spare ones in the

@@ -31,7 +31,7 @@ struct nvcomp_alignments {
 };
 
 /* A function's type, with the codec's types put in. Names of the functions: "nvcompBatched", the codec
- * (Snappy, LZ4, Zstd), and what is at each. All arrays of a decompression are device memory, one element a
+ * (LZ4, Zstd), and what is at each. All arrays of a decompression are device memory, one element a
  * chunk. */
 
 /* "DecompressGetRequiredAlignments" */
