@@ -60,6 +60,9 @@ inflate_step() {
         timeout 200 "$sanitizer" --tool memcheck --error-exitcode 9 "$(command -v conformance)" "${run[@]:1}" \
             >"$out/inflate-memcheck.log" 2>&1
         echo "inflate, memcheck: exit $?: $(tail -1 "$out/inflate-memcheck.log")"
+        STACHIO_NVCOMP_LIBRARY=none timeout 200 "$sanitizer" --tool racecheck --error-exitcode 9 \
+            "$(command -v conformance)" "${run[@]:1}" >"$out/inflate-racecheck.log" 2>&1
+        echo "inflate, racecheck of snappy: exit $?: $(tail -1 "$out/inflate-racecheck.log")"
     fi
     CONFORMANCE_UNDEFINED=1 timeout 60 "${run[@]}" >"$out/inflate-undefined.log" 2>&1
     echo "inflate, damage that is undefined for nvCOMP: exit $?: $(tail -1 "$out/inflate-undefined.log")"

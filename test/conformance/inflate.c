@@ -467,7 +467,7 @@ void conform_inflate(struct conformance *c) {
             continue;
         }
         try_sizes(c, &f, covered[i]);
-        try_many(c, &f, covered[i], 10000, f.is_emulated ? 300 : 1000);
+        try_many(c, &f, covered[i], f.is_emulated ? 1000 : 10000, f.is_emulated ? 300 : 1000);
         if (!f.is_emulated || covered[i] == SX_CODEC_ZSTD)
             try_many(c, &f, covered[i], 100000, 20);
         try_damage(c, &f, covered[i]);

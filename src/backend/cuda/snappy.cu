@@ -6,8 +6,8 @@
  *    reads those that begin in its bytes. Sums of what they make tell where they write.
  * 3. Elements are checked, all of the window before any of it is written.
  * 4. Output is made in rounds in shared memory, a word a byte: the byte if it is known, or its source's
- * place. What is in front of the round is read from where it was written. Sources in the round are followed
- * by all threads at once, each step doubling what the next ones can skip.
+ *    place. What is in front of the round is read from where it was written. Sources in the round are
+ * followed by all threads at once, some steps between two barriers; the next steps are that much longer.
  *
  * A literal that is long, or not whole in the window, is copied by all threads. */
 #include "backend/cuda/block.h"
@@ -21,8 +21,8 @@ constexpr uint32_t WINDOW = THREADS * SNAPPY_BYTES;
 /* Threads whose bytes are one step of a warp's way to each of its threads. */
 constexpr uint32_t SNAPPY_QUAD = 4 * SNAPPY_BYTES, SNAPPY_REGION = CUDA_WARP * SNAPPY_BYTES;
 constexpr uint32_t SHORT_LITERAL = 60, WARP_LITERAL = 64; /* above: has more length bytes; made by a warp */
-/* Rows of a round (an output byte a thread), and those whose accesses are in flight together. */
-constexpr uint32_t ROUND_ROWS = 20, FETCH_ROWS = 10, FOLLOW_ROWS = 4;
+/* Rows of a round (an output byte a thread), and sources that are followed between two barriers. */
+constexpr uint32_t ROUND_ROWS = 20, HOPS = 4;
 constexpr uint32_t ROUND = THREADS * ROUND_ROWS;
 constexpr uint32_t NOWHERE = UINT32_MAX;
 
@@ -286,50 +286,67 @@ __device__ static inline void mark_elements(const struct thread_elements &elemen
     }
 }
 
-/* Bytes from in front of the round, which is at `plain`. */
-__device__ static inline void fetch_round(int32_t *output, const uint8_t *plain, int32_t n) {
-    for (int32_t row = (int32_t)threadIdx.x; row < n; row += (int32_t)(FETCH_ROWS * THREADS)) {
-        int32_t from[FETCH_ROWS];
-        uint32_t bytes[FETCH_ROWS];
-        for (uint32_t r = 0; r < FETCH_ROWS; r++) {
-            const int32_t k = row + (int32_t)(r * THREADS);
-            from[r] = k < n ? output[k] : 0;
-        }
-        for (uint32_t r = 0; r < FETCH_ROWS; r++)
-            bytes[r] = from[r] < 0 ? plain[from[r]] : 0;
-        for (uint32_t r = 0; r < FETCH_ROWS; r++)
-            if (from[r] < 0)
-                output[row + (int32_t)(r * THREADS)] = KNOWN | (int32_t)bytes[r];
+/* A thread's bytes of a round, each THREADS-th one, as far as they are followed. */
+struct thread_round {
+    int32_t found[ROUND_ROWS];
+    uint32_t changed; /* a bit a row: not yet in shared memory */
+};
+
+/* Reads the bytes from in front of the round, which is at `plain`. */
+__device__ static inline struct thread_round fetch_round(const int32_t *output, const uint8_t *plain,
+                                                         int32_t n) {
+    struct thread_round mine;
+    mine.changed = 0;
+    for (uint32_t r = 0; r < ROUND_ROWS; r++) {
+        const int32_t k = (int32_t)(threadIdx.x + r * THREADS);
+        mine.found[r] = k < n ? output[k] : KNOWN;
     }
+    for (uint32_t r = 0; r < ROUND_ROWS; r++)
+        mine.changed |= mine.found[r] < 0 ? 1u << r : 0;
+    for (uint32_t r = 0; r < ROUND_ROWS; r++) /* nothing waits for a load before all are issued */
+        if (mine.found[r] < 0)
+            mine.found[r] = plain[mine.found[r]];
+    for (uint32_t r = 0; r < ROUND_ROWS; r++)
+        mine.found[r] |= mine.changed >> r & 1 ? (int32_t)KNOWN : 0;
+    return mine;
 }
 
-/* Follows the sources, and writes the bytes. Other threads' progress may be seen or not. */
-__device__ static inline void follow_round(volatile int32_t *output, uint8_t *plain, int32_t n) {
-    for (int32_t row = (int32_t)threadIdx.x; row < n; row += (int32_t)(FOLLOW_ROWS * THREADS)) {
-        int32_t found[FOLLOW_ROWS], least = KNOWN;
-        for (uint32_t r = 0; r < FOLLOW_ROWS; r++) {
-            const int32_t k = row + (int32_t)(r * THREADS);
-            found[r] = k < n ? output[k] : KNOWN;
-            least = found[r] < least ? found[r] : least;
+/* At most HOPS sources further. Whether some are still not known. */
+__device__ static inline bool follow_round(const int32_t *output, struct thread_round *mine) {
+    int32_t least = KNOWN;
+    mine->changed = 0;
+    for (uint32_t r = 0; r < ROUND_ROWS; r++)
+        if (mine->found[r] < KNOWN) {
+            least = 0;
+            mine->changed |= 1u << r;
         }
-        while (least < KNOWN) {
-            int32_t next[FOLLOW_ROWS];
-            least = KNOWN;
-            for (uint32_t r = 0; r < FOLLOW_ROWS; r++) {
-                next[r] = found[r] < KNOWN ? output[found[r]] : found[r];
-                least = next[r] < least ? next[r] : least;
-            }
-            for (uint32_t r = 0; r < FOLLOW_ROWS; r++) {
-                if (found[r] < KNOWN)
-                    output[row + (int32_t)(r * THREADS)] = next[r];
-                found[r] = next[r];
-            }
-        }
-        for (uint32_t r = 0; r < FOLLOW_ROWS; r++) {
-            const int32_t k = row + (int32_t)(r * THREADS);
-            if (k < n)
-                plain[k] = (uint8_t)found[r];
-        }
+    for (uint32_t h = 0; h < HOPS && least < KNOWN; h++) {
+        for (uint32_t r = 0; r < ROUND_ROWS; r++)
+            if (mine->found[r] < KNOWN)
+                mine->found[r] = output[mine->found[r]];
+        least = KNOWN;
+        for (uint32_t r = 0; r < ROUND_ROWS; r++)
+            least = mine->found[r] < least ? mine->found[r] : least;
+    }
+    return least < KNOWN;
+}
+
+/* A block: the round's n bytes at `plain`. What threads have found is written and read in turns, between
+ * barriers; the last one is behind all reads. */
+__device__ static inline void write_round(int32_t *output, uint8_t *plain, int32_t n) {
+    struct thread_round mine = fetch_round(output, plain, n);
+    bool is_open;
+    do {
+        for (uint32_t r = 0; r < ROUND_ROWS; r++)
+            if (mine.changed >> r & 1)
+                output[threadIdx.x + r * THREADS] = mine.found[r];
+        __syncthreads();
+        is_open = follow_round(output, &mine);
+    } while (__syncthreads_or(is_open));
+    for (uint32_t r = 0; r < ROUND_ROWS; r++) {
+        const int32_t k = (int32_t)(threadIdx.x + r * THREADS);
+        if (k < n)
+            plain[k] = (uint8_t)mine.found[r];
     }
 }
 
@@ -341,10 +358,7 @@ __device__ static inline void make_output(struct snappy_memory &memory,
         const int32_t n = (int32_t)(total - base < ROUND ? total - base : ROUND);
         mark_elements(elements, (int32_t)(at - base), n, (const uint8_t *)memory.input, memory.output);
         __syncthreads();
-        fetch_round(memory.output, plain + base, n);
-        __syncthreads();
-        follow_round(memory.output, plain + base, n);
-        __syncthreads();
+        write_round(memory.output, plain + base, n);
     }
 }
 
