@@ -120,6 +120,52 @@ static void test_batches(struct table table) {
     fixture_destroy(&fixture);
 }
 
+/* Takes one share; adds how often each row came, and returns the number of row groups. */
+static int take_share(struct fixture *fixture, const struct table *table, int share, int n_shares,
+                      struct taken *taken, uint8_t *rows) {
+    struct sx_error error = {0};
+    struct sx_scan *scan;
+    struct sx_scan_request request = request_of(table);
+    struct sx_scan_progress progress;
+    int64_t n_rows = 0;
+    request.share = share;
+    request.n_shares = n_shares;
+    assert(sx_scan_open(fixture->storage, &request, NULL, &scan, &error) == SX_OK);
+    take_by(scan, 2, taken);
+    assert(taken->error.status == SX_OK);
+    for (int i = 0; i < ROWS; i++) {
+        rows[i] = (uint8_t)(rows[i] + taken->rows[i]);
+        n_rows += taken->rows[i];
+    }
+    sx_scan_progress(scan, &progress);
+    assert(progress.total_rows == n_rows && progress.done_rows == n_rows);
+    sx_scan_close(scan);
+    return taken->groups;
+}
+
+/* Every row is in one share; shares are about as large; there may be more of them than the 15 row groups. */
+static void test_shares(struct table table) {
+    static const int sizes[] = {1, 2, 3, 15, 40};
+    struct fixture fixture = fixture_create(0, 2);
+    struct taken taken = taken_create();
+    uint8_t *rows = malloc(ROWS);
+    assert(rows);
+    for (table.n_columns = 0; table.n_columns <= 3; table.n_columns += 3)
+        for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+            memset(rows, 0, ROWS);
+            for (int share = 0; share < sizes[i]; share++) {
+                const int groups = take_share(&fixture, &table, share, sizes[i], &taken, rows);
+                if (table.n_columns == 0) /* then row groups count alike */
+                    assert(groups >= 15 / sizes[i] && groups <= (15 + sizes[i] - 1) / sizes[i]);
+            }
+            for (int row = 0; row < ROWS; row++)
+                assert(rows[row] == 1);
+        }
+    free(rows);
+    free(taken.rows);
+    fixture_destroy(&fixture);
+}
+
 /* Asks the kernel to drop the files from the page cache; where it does, the reader threads have to work. */
 static void test_cold(struct table *table) {
     struct fixture fixture = fixture_create(0, 3);
@@ -494,6 +540,7 @@ static bool test_variant(const struct table *shared) {
     test_whole(&table, 0, 1);
     test_whole(&table, 2, 3);
     test_batches(table);
+    test_shares(table);
     test_cold(&table);
     test_little_memory(&table);
     test_cancel(&table);
