@@ -8,7 +8,7 @@
 #include "bench_report.h"
 #include "message.h"
 
-enum { MOST_SIZES = 16, CASE_WIDTH = 44 };
+enum { CASE_WIDTH = 44 };
 
 struct bench {
     struct bench_report report;
@@ -72,20 +72,20 @@ static void take_result(void *context, const struct stachio_bench_result *result
 
 /* ---- the command ---- */
 
-/* "1048576,16777216" */
-static int read_sizes(const char *text, int64_t *out_rows, int *out_n) {
-    for (*out_n = 0; *out_n < MOST_SIZES; text++) {
+int bench_read_sizes(const char *text, int64_t *out_sizes, int *out_n) {
+    for (*out_n = 0; *out_n < BENCH_MOST_SIZES; text++) {
         char *end;
         errno = 0;
         const long long rows = strtoll(text, &end, 10);
         if (errno || end == text || (*end && *end != ',') || rows < 1024)
             break;
-        out_rows[(*out_n)++] = rows;
+        out_sizes[(*out_n)++] = rows;
         text = end;
         if (!*end)
             return 0;
     }
-    return report_usage("--rows: '%s' is not a list of numbers from 1024 such as 1048576,16777216", text);
+    return report_usage("--rows, --sizes: '%s' is not a list of numbers from 1024 such as 1048576,16777216",
+                        text);
 }
 
 static enum stachio_status measure(void *context, struct stachio_db *db, struct stachio_error *error) {
@@ -112,14 +112,16 @@ int bench_main(int argc, char **argv, const char *help) {
     const char *name = argc > 1 ? argv[1] : "";
     if (strcmp(name, "scan") == 0)
         return bench_scan_main(argc - 1, argv + 1, help);
+    if (strcmp(name, "exchange") == 0)
+        return bench_exchange_main(argc - 1, argv + 1, help);
     if (strcmp(name, "primitives") != 0)
-        return report_usage("bench: '%s' is none of primitives, scan", name);
+        return report_usage("bench: '%s' is none of primitives, scan, exchange", name);
     struct options options;
-    int64_t rows[MOST_SIZES] = {1 << 20, 16 << 20};
+    int64_t rows[BENCH_MOST_SIZES] = {1 << 20, 16 << 20};
     int n_rows = 2;
     int exit_status = options_read(&options, COMMAND_BENCH, argc - 1, argv + 1);
     if (exit_status == 0 && options.sizes)
-        exit_status = read_sizes(options.sizes, rows, &n_rows);
+        exit_status = bench_read_sizes(options.sizes, rows, &n_rows);
     if (exit_status == 0)
         exit_status = options.help ? fputs(help, stdout) < 0 : run(&options, rows, n_rows);
     options_release(&options);

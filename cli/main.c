@@ -19,6 +19,7 @@ static const char help[] =
     "       stachio tpch run -d DIR [--queries 1,3-5] [--repeat N] [--compare duckdb] [OPTIONS]\n"
     "       stachio bench primitives [--rows N,...] [--json FILE] [OPTIONS] [FILTER]\n"
     "       stachio bench scan [--repeat N] [--json FILE] [OPTIONS] FILE|DIR|GLOB\n"
+    "       mpirun -n N stachio bench exchange [--sizes BYTES,...] [--repeat N] [--json FILE] [OPTIONS]\n"
     "       stachio rewrite IN... -o OUT [LAYOUT] [OPTIONS]\n"
     "Answers SQL over Parquet files. Without SQL: an interactive shell, or a script from standard input.\n"
     "\n"

@@ -97,6 +97,7 @@ static const struct known_option {
     {{"repeat", required_argument, NULL, OPTION_REPEAT}, RUN | BENCH},
     {{"compare", required_argument, NULL, OPTION_COMPARE}, RUN},
     {{"rows", required_argument, NULL, OPTION_ROWS}, BENCH},
+    {{"sizes", required_argument, NULL, OPTION_ROWS}, BENCH},
     {{"json", required_argument, NULL, OPTION_JSON}, BENCH},
     {{"row-group-rows", required_argument, NULL, OPTION_ROW_GROUP_ROWS}, QUERY | REWRITE},
     {{"pages", required_argument, NULL, OPTION_PAGES}, QUERY | REWRITE},

@@ -375,6 +375,32 @@ enum stachio_status stachio_bench_scan(struct stachio_db *db,
                                                       const struct stachio_bench_scan_result *result),
                                        void *context, struct stachio_error *error);
 
+struct stachio_bench_exchange_options {
+    size_t size_bytes; /* sizeof(struct stachio_bench_exchange_options) of the caller's header */
+    const int64_t *message_bytes;
+    int n_message_bytes;
+    int64_t rank_bytes; /* that each rank sends to each other one in a run */
+    int runs;           /* of which the median is told */
+};
+
+/* All to all: each rank sends to and receives from each other one. */
+struct stachio_bench_exchange_result {
+    const char *transport;
+    int ranks;
+    int64_t message_bytes;
+    int64_t bytes; /* that each rank receives in a run */
+    int runs;
+    double seconds;     /* by the channels that queries use; of the slowest rank */
+    double raw_seconds; /* by the transport's messages alone; 0: there is no such thing */
+};
+
+/* Times exchanges between the ranks, called on rank 0, and tells each result as soon as it is there. */
+enum stachio_status stachio_bench_exchange(struct stachio_db *db,
+                                           const struct stachio_bench_exchange_options *options,
+                                           void (*result)(void *context,
+                                                          const struct stachio_bench_exchange_result *result),
+                                           void *context, struct stachio_error *error);
+
 /* ---- Parquet files ---- */
 
 /* Which encodings a column chunk may get. */

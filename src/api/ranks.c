@@ -1,13 +1,14 @@
 #include "api/ranks.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "net/net.h"
 
 /* What rank 0 says: the kind, then texts that are zero-terminated. */
-enum command { COMMAND_STOP, COMMAND_TABLE, COMMAND_QUERY };
+enum command { COMMAND_STOP, COMMAND_TABLE, COMMAND_QUERY, COMMAND_EXCHANGE };
 
 static enum sx_status no_memory(struct sx_error *error) {
     return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for a message to the ranks");
@@ -149,6 +150,28 @@ static void follow_table(struct stachio_db *db, const char *const *texts, int n_
     (void)all_done(db, status, &error);
 }
 
+/* ---- benchmarks ---- */
+
+enum sx_status sx_ranks_exchange(struct stachio_db *db, const struct sx_bench_exchange_options *options,
+                                 struct sx_bench_exchange_result *out_result, struct sx_error *error) {
+    char text[96];
+    snprintf(text, sizeof text, "%" PRId64 " %" PRId64 " %d", options->message_bytes, options->rank_bytes,
+             options->runs);
+    SX_TRY(tell(db, COMMAND_EXCHANGE, (const char *const[]){text}, 1, error));
+    return meet(db, sx_bench_exchange(options, out_result, error), error);
+}
+
+static void follow_exchange(struct stachio_db *db, const char *text) {
+    struct sx_bench_exchange_options options = {.net = db->net, .pool = db->pool};
+    struct sx_bench_exchange_result ignored;
+    struct sx_error error = {0};
+    char *at;
+    options.message_bytes = strtoll(text, &at, 10);
+    options.rank_bytes = strtoll(at, &at, 10);
+    options.runs = (int)strtol(at, &at, 10);
+    (void)meet(db, sx_bench_exchange(&options, &ignored, &error), &error);
+}
+
 void sx_ranks_tell_stop(struct stachio_db *db) {
     struct sx_error error = {0};
     (void)tell(db, COMMAND_STOP, NULL, 0, &error); /* who can't hear it has ended */
@@ -182,6 +205,8 @@ static bool follow_one(struct stachio_db *db) {
     goes_on = texts && n_texts > 0 && message[0] != COMMAND_STOP;
     if (goes_on && message[0] == COMMAND_TABLE)
         follow_table(db, texts, n_texts);
+    else if (goes_on && message[0] == COMMAND_EXCHANGE)
+        follow_exchange(db, texts[0]);
     else if (goes_on)
         follow_query(db, texts[0]);
     sx_arena_release(&arena);

@@ -4,6 +4,7 @@
 #define SX_API_RANKS_H
 
 #include "api/query.h"
+#include "bench/exchange.h"
 
 struct sx_ranks;
 
@@ -25,6 +26,12 @@ SX_MUST_CHECK enum sx_status sx_ranks_add_table(struct stachio_db *db, const cha
                                                 struct sx_error *error);
 /* Rank 0: runs a planned query on all ranks. */
 SX_MUST_CHECK enum sx_status sx_ranks_execute(struct stachio_query *query, struct sx_error *error);
+
+/* Rank 0: an exchange of all ranks is timed; options->net and pool are the database's. */
+SX_MUST_CHECK enum sx_status sx_ranks_exchange(struct stachio_db *db,
+                                               const struct sx_bench_exchange_options *options,
+                                               struct sx_bench_exchange_result *out_result,
+                                               struct sx_error *error);
 
 void sx_ranks_tell_stop(struct stachio_db *db);
 

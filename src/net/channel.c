@@ -268,6 +268,9 @@ enum sx_status sx_channel_create(struct sx_net *net, const struct sx_channel_opt
                                        .flows = flows};
         net->channels = channel;
         take_early(channel);
+        for (int r = 0; r < net->size; r++)
+            if (net->left[r] && !flows[r].end_received)
+                sx_net_set_lost(net, r, SX_NET_LEFT_TEXT);
     }
     sx_net_unlock(net);
     if (status != SX_OK) {

@@ -41,7 +41,7 @@ enum sx_status sx_net_wait(struct sx_net *net, int (*missing)(const struct sx_ne
         if (cancel && atomic_load(cancel))
             return sx_error_set(error, SX_CANCELLED, "the query was cancelled");
         if (rank != net->rank && net->left[rank] && !net->left[net->rank])
-            sx_net_set_lost(net, rank, "has ended while others wait for it");
+            sx_net_set_lost(net, rank, SX_NET_LEFT_TEXT);
         else
             wait_changed(net, cancel);
     }

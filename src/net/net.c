@@ -55,6 +55,9 @@ void sx_net_set_failure(struct sx_net *net, const struct sx_error *failure, bool
 
 void sx_net_set_lost(struct sx_net *net, int rank, const char *what) {
     struct sx_error lost = {0};
+    if (net->is_lost)
+        return;
+    net->lost_rank = rank;
     (void)sx_error_set(&lost, SX_RANK_LOST, "%s %s", net->transport->rank_names[rank], what);
     sx_net_set_failure(net, &lost, true);
 }
@@ -154,6 +157,10 @@ const char *sx_net_transport(const struct sx_net *net) {
     return net->transport->name;
 }
 
+struct sx_transport *sx_net_get_transport(const struct sx_net *net) {
+    return net->transport;
+}
+
 const char *sx_net_rank_name(const struct sx_net *net, int rank) {
     return net->transport->rank_names[rank];
 }
@@ -223,11 +230,12 @@ static int not_left(const struct sx_net *net, const void *context) {
 void sx_net_close(struct sx_net *net) {
     if (!net)
         return;
-    const struct sx_frame leave = {.kind = SX_FRAME_LEAVE};
     pthread_mutex_lock(&net->lock);
     enum sx_status status = sx_net_wait(net, sx_net_unsent, NULL, true, NULL, NULL);
+    const struct sx_frame last = {.kind = net->is_lost ? SX_FRAME_LOST : SX_FRAME_LEAVE,
+                                  .value = (uint64_t)net->lost_rank};
     net->left[net->rank] = true;
-    sx_net_send_all(net, &leave, NULL, 0);
+    sx_net_send_all(net, &last, NULL, 0);
     if (status == SX_OK)
         status = sx_net_wait(net, not_left, NULL, true, NULL, NULL);
     if (status == SX_OK)

@@ -73,6 +73,16 @@ static void take_failure(struct sx_net *net, const struct sx_kept *kept) {
         net->next_failure = failure;
 }
 
+/* Whoever still expects something of the rank waits in vain. */
+static void take_leave(struct sx_net *net, int rank) {
+    net->left[rank] = true;
+    for (const struct sx_channel *channel = net->channels; channel; channel = channel->next)
+        if (!channel->is_destroyed && !channel->flows[rank].end_received) {
+            sx_net_set_lost(net, rank, SX_NET_LEFT_TEXT);
+            return;
+        }
+}
+
 /* NULL: the frame has been taken over. */
 static struct sx_kept *take(struct sx_net *net, struct sx_kept *kept) {
     switch ((enum sx_frame_kind)kept->frame.kind) {
@@ -91,7 +101,12 @@ static struct sx_kept *take(struct sx_net *net, struct sx_kept *kept) {
         sx_net_pass_barrier(net);
         break;
     case SX_FRAME_FAIL: take_failure(net, kept); break;
-    case SX_FRAME_LEAVE: net->left[kept->message.rank] = true; break;
+    case SX_FRAME_LOST:
+        net->left[kept->message.rank] = true;
+        if (kept->frame.value < (uint64_t)net->size && (int)kept->frame.value != net->rank)
+            sx_net_set_lost(net, (int)kept->frame.value, "was lost");
+        break;
+    case SX_FRAME_LEAVE: take_leave(net, kept->message.rank); break;
     }
     pthread_cond_broadcast(&net->changed);
     return kept;

@@ -50,8 +50,9 @@ struct sx_net {
     struct sx_pool *control_pool; /* without limit: what collectives, failures and early messages carry */
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    atomic_int status;            /* of `failure` */
-    struct sx_error failure;      /* written once in an epoch */
+    atomic_int status;       /* of `failure` */
+    struct sx_error failure; /* written once in an epoch */
+    int lost_rank;
     bool is_lost;                 /* it is not forgotten at a barrier */
     struct sx_error next_failure; /* of the epoch to come, by a rank that is there already */
     uint32_t epoch;
@@ -77,6 +78,7 @@ void sx_kept_clear(struct sx_kept_list *list);
 /* ---- net.c; with the lock held ---- */
 
 void sx_net_set_failure(struct sx_net *net, const struct sx_error *failure, bool is_lost);
+#define SX_NET_LEFT_TEXT "has ended while others wait for it"
 /* SX_RANK_LOST, as the failure of the net. */
 void sx_net_set_lost(struct sx_net *net, int rank, const char *what);
 /* Gives the failure to the caller. */

@@ -15,7 +15,8 @@ enum sx_frame_kind {
     SX_FRAME_BROADCAST, /* the same */
     SX_FRAME_BARRIER,   /* ends the epoch */
     SX_FRAME_FAIL,      /* value: status; payload: text */
-    SX_FRAME_LEAVE
+    SX_FRAME_LEAVE,     /* the sender needs nobody any more */
+    SX_FRAME_LOST       /* value: the rank that is lost, because of which the sender leaves */
 };
 
 /* What goes in front of the payload, as it stands in memory: ranks are of one architecture. */
@@ -28,6 +29,7 @@ struct sx_frame {
 };
 
 struct sx_transport;
+struct sx_transport_raw;
 
 /* What the net gives to its transport. All are called by one thread of the transport, which holds no lock of
  * its own while it calls. */
@@ -59,6 +61,14 @@ struct sx_transport_ops {
     /* No event comes after this. What has not gone is dropped: without a loss, nothing is there any more.
      * False: after a loss a thread could not be ended; what it uses, the net included, stays. */
     bool (*close)(struct sx_transport *transport);
+
+    /* For benchmarks; NULL where there is nothing to compare with. All to all by the transport's own means
+     * alone: `count` messages of `bytes` to each other rank, kept nowhere. All ranks begin, then all exchange
+     * (which blocks until this rank's have gone and the others' have come), then all end. */
+    SX_MUST_CHECK enum sx_status (*raw_begin)(struct sx_transport *transport, size_t bytes, int64_t count,
+                                              struct sx_transport_raw **out_raw, struct sx_error *error);
+    void (*raw_exchange)(struct sx_transport_raw *raw);
+    void (*raw_end)(struct sx_transport_raw *raw);
 };
 
 /* A transport's struct begins with it. */
@@ -78,5 +88,8 @@ static inline char *sx_rank_name(int rank, const char *host, long pid) {
 /* Takes the transport over in every case, and starts it. */
 SX_MUST_CHECK enum sx_status sx_net_create(struct sx_transport *transport, struct sx_net **out_net,
                                            struct sx_error *error);
+
+/* The net's own; NULL ops->raw_begin: it has no raw exchange. */
+struct sx_transport *sx_net_get_transport(const struct sx_net *net);
 
 #endif

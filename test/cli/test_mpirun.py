@@ -1,5 +1,6 @@
 """The program on several ranks that mpirun starts: answers, and what becomes of all when one fails or is gone."""
 
+import json
 import os
 import pathlib
 import re
@@ -121,6 +122,18 @@ def check_interrupt(directory):
     require("status 0 130" in err and "status 1 " in err, err)
 
 
+def check_bench(directory):
+    path = f"{directory}/exchange.json"
+    status, out, err = run_ranks(2, [STACHIO, "bench", "exchange", "--sizes", "65536,1048576", "--json", path])
+    require(status == 0 and len(out.splitlines()) == 4, f"status {status}: {out}\n{err}")
+    with open(path) as file:
+        told = json.load(file)
+    require(told["ranks"] == 2 and [r["message_bytes"] for r in told["results"]] == [65536, 1048576], told)
+    require(all(r["seconds"] > 0 and r["raw_seconds"] > 0 and r["bytes"] == 256 << 20 for r in told["results"]), told)
+    status, out, err = run_ranks(1, [STACHIO, "bench", "exchange"])
+    require(status == 2 and "several ranks" in err, f"status {status}: {err}")
+
+
 def main():
     require_mpirun()
     checks = Checks()
@@ -135,6 +148,8 @@ def main():
             check_configuration(directory)
         with checks.case("a damaged page"):
             check_damaged(directory)
+        with checks.case("bench exchange"):
+            check_bench(directory)
         with checks.case("a rank is killed"):
             check_killed(directory)
         with checks.case("Ctrl-C on rank 0"):

@@ -335,6 +335,25 @@ static void leaves(struct rank *rank) {
     assert(strstr(error.text, "rank 1 ("));
 }
 
+/* The same while others wait for a channel's end. */
+static void leaves_channel(struct rank *rank) {
+    struct sx_error error = {0};
+    struct sx_net_message message;
+    meet(rank);
+    if (sx_net_rank(rank->net) == 1)
+        return;
+    usleep(sx_net_rank(rank->net) ? 20000 : 0); /* before it leaves, or after */
+    const struct sx_channel_options options = {
+        .pool = rank->pool, .window_bytes = 4096, .wake = wake_rank, .context = rank};
+    struct sx_channel *channel = NULL;
+    const enum sx_status status = sx_channel_create(rank->net, &options, &channel, &error);
+    assert(status == SX_OK || status == SX_RANK_LOST);
+    while (channel && sx_net_check(rank->net, &error) == SX_OK)
+        assert(!receive_or_wait(rank, channel, &message));
+    assert(error.status == SX_RANK_LOST && strstr(error.text, "rank 1 ("));
+    sx_channel_destroy(channel);
+}
+
 static void test_self(void) {
     struct sx_error error = {0}, own = {0};
     struct sx_net *net;
@@ -366,5 +385,6 @@ int main(void) {
     run_ranks(3, cancelled);
     run_ranks(4, killed);
     run_ranks(3, leaves);
+    run_ranks(3, leaves_channel);
     return 0;
 }

@@ -214,18 +214,22 @@ enum sx_status sx_lifeline_open(struct sx_bootstrap *boot, const char *interface
     if (status == SX_OK)
         *out_lifeline = lifeline;
     else
-        sx_lifeline_close(lifeline);
+        sx_lifeline_close(lifeline, false);
     return status;
 }
 
 /* ---- watching ---- */
 
+/* To those whose connections are open; who can't be told is gone, too. */
 static void tell_all(const struct sx_lifeline *lifeline, enum word word, int rank) {
     const struct note note = {(uint32_t)word, (uint32_t)rank};
     for (int r = 0; r < lifeline->size; r++)
-        if (lifeline->sockets[r] >= 0 && r != rank && !lifeline->gone[r])
-            (void)write_all(lifeline->sockets[r], &note,
-                            sizeof note); /* if it can't be told it is gone, too */
+        if (lifeline->sockets[r] >= 0 && r != rank)
+            (void)write_all(lifeline->sockets[r], &note, sizeof note);
+}
+
+void sx_lifeline_tell(struct sx_lifeline *lifeline, int lost_rank) {
+    tell_all(lifeline, WORD_LOST, lost_rank);
 }
 
 static void note_lost(struct sx_lifeline *lifeline, int rank) {
@@ -278,14 +282,15 @@ enum sx_status sx_lifeline_watch(struct sx_lifeline *lifeline, void (*lost)(void
     return SX_OK;
 }
 
-void sx_lifeline_close(struct sx_lifeline *lifeline) {
+void sx_lifeline_close(struct sx_lifeline *lifeline, bool orderly) {
     if (!lifeline)
         return;
     if (lifeline->has_thread) {
         const uint64_t one = 1;
         (void)!write(lifeline->stop, &one, sizeof one);
         pthread_join(lifeline->thread, NULL);
-        tell_all(lifeline, WORD_BYE, lifeline->rank);
+        if (orderly)
+            tell_all(lifeline, WORD_BYE, lifeline->rank);
     }
     for (int r = 0; r < lifeline->size; r++)
         if (lifeline->sockets[r] >= 0)

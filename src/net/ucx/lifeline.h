@@ -15,7 +15,10 @@ SX_MUST_CHECK enum sx_status sx_lifeline_open(struct sx_bootstrap *boot, const c
 SX_MUST_CHECK enum sx_status sx_lifeline_watch(struct sx_lifeline *lifeline,
                                                void (*lost)(void *context, int rank), void *context,
                                                struct sx_error *error);
-/* Says goodbye: the others don't take this rank for lost. NULL allowed. */
-void sx_lifeline_close(struct sx_lifeline *lifeline);
+/* All ranks hear that one is lost, found by other means. From any thread. */
+void sx_lifeline_tell(struct sx_lifeline *lifeline, int lost_rank);
+/* `orderly`: says goodbye, so that the others don't take this rank for lost. Else they do, if they have not
+ * heard of another lost one before. NULL allowed. */
+void sx_lifeline_close(struct sx_lifeline *lifeline, bool orderly);
 
 #endif

@@ -86,10 +86,15 @@ static enum sx_status connect_workers(struct sx_ucx *ucx, struct sx_bootstrap *b
 
 /* ---- the transport ---- */
 
-void sx_ucx_lost(void *argument, int rank) {
-    struct sx_ucx *ucx = argument;
+static void take_lost(void *context, int rank) {
+    struct sx_ucx *ucx = context;
     atomic_store(&ucx->is_lost, true);
     ucx->events->lost(ucx->context, rank);
+}
+
+void sx_ucx_lost(struct sx_ucx *ucx, int rank) {
+    sx_lifeline_tell(ucx->lifeline, rank);
+    take_lost(ucx, rank);
 }
 
 static enum sx_status start(struct sx_transport *transport, const struct sx_transport_events *events,
@@ -100,7 +105,7 @@ static enum sx_status start(struct sx_transport *transport, const struct sx_tran
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    enum sx_status status = sx_lifeline_watch(ucx->lifeline, sx_ucx_lost, ucx, error);
+    enum sx_status status = sx_lifeline_watch(ucx->lifeline, take_lost, ucx, error);
     if (status == SX_OK) {
         ucx->has_thread = pthread_create(&ucx->thread, NULL, sx_ucx_thread, ucx) == 0;
         if (!ucx->has_thread)
@@ -132,6 +137,7 @@ static void destroy(struct sx_ucx *ucx) {
     free(ucx->endpoints);
     if (ucx->wake_fd >= 0)
         close(ucx->wake_fd);
+    pthread_cond_destroy(&ucx->task_done);
     pthread_mutex_destroy(&ucx->lock);
     free(ucx);
 }
@@ -161,13 +167,18 @@ static bool close_ucx(struct sx_transport *transport) {
         if (ucx->ucp)
             ucp_cleanup(ucx->ucp);
     }
-    sx_lifeline_close(ucx->lifeline);
+    sx_lifeline_close(ucx->lifeline, !is_lost);
     if (!is_lost)
         destroy(ucx);
     return has_ended;
 }
 
-static const struct sx_transport_ops ops = {.start = start, .send = sx_ucx_send, .close = close_ucx};
+static const struct sx_transport_ops ops = {.start = start,
+                                            .send = sx_ucx_send,
+                                            .close = close_ucx,
+                                            .raw_begin = sx_ucx_raw_begin,
+                                            .raw_exchange = sx_ucx_raw_exchange,
+                                            .raw_end = sx_ucx_raw_end};
 
 /* ---- opening ---- */
 
@@ -176,6 +187,7 @@ static enum sx_status make(struct sx_bootstrap *boot, struct sx_ucx **out_ucx, s
     if (!ucx)
         return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for the network");
     pthread_mutex_init(&ucx->lock, NULL);
+    pthread_cond_init(&ucx->task_done, NULL);
     *out_ucx = ucx;
     ucx->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     ucx->endpoints = calloc((size_t)boot->size, sizeof(ucp_ep_h));

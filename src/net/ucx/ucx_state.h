@@ -8,7 +8,10 @@
 #include "net/transport.h"
 #include "net/ucx/lifeline.h"
 
-enum { SX_UCX_MESSAGE_ID = 1 };
+enum {
+    SX_UCX_MESSAGE_ID = 1,
+    SX_UCX_SPIN_NS = 20000 /* before it waits: a message that is answered at once finds the thread awake */
+};
 
 /* The header of an active message. */
 struct sx_ucx_header {
@@ -41,6 +44,9 @@ struct sx_ucx {
     pthread_mutex_t lock;
     struct sx_ucx_transfer *first, *last; /* to be sent */
     bool stopping, sleeping;
+    void (*task)(void *context); /* for the network thread; NULL: none */
+    void *task_context;
+    pthread_cond_t task_done;
     char name[64];
 };
 
@@ -49,8 +55,16 @@ void *sx_ucx_thread(void *argument); /* a struct sx_ucx */
 SX_MUST_CHECK enum sx_status sx_ucx_set_handler(struct sx_ucx *ucx, struct sx_error *error);
 void sx_ucx_send(struct sx_transport *transport, int rank, const struct sx_frame *frame,
                  struct sx_buffer *buffer, size_t bytes);
-/* What is sent to the rank does not arrive, or the life line says so. */
-void sx_ucx_lost(void *argument, int rank);
+/* What is sent to the rank, or comes from it, does not arrive. */
+void sx_ucx_lost(struct sx_ucx *ucx, int rank);
+/* The network thread waits until something comes, or the wake descriptor is written to. */
+void sx_ucx_wait(struct sx_ucx *ucx);
+/* Lets the network thread run something, and waits until it has. */
+void sx_ucx_run(struct sx_ucx *ucx, void (*task)(void *context), void *context);
+SX_MUST_CHECK enum sx_status sx_ucx_raw_begin(struct sx_transport *transport, size_t bytes, int64_t count,
+                                              struct sx_transport_raw **out_raw, struct sx_error *error);
+void sx_ucx_raw_exchange(struct sx_transport_raw *raw);
+void sx_ucx_raw_end(struct sx_transport_raw *raw);
 /* The thread ends soon. */
 void sx_ucx_stop(struct sx_ucx *ucx);
 

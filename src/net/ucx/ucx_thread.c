@@ -1,4 +1,5 @@
 #include <poll.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -6,8 +7,6 @@
 
 #include "base/clock.h"
 #include "net/ucx/ucx_state.h"
-
-enum { SPIN_NS = 20000 }; /* before it sleeps: a message that is answered at once finds the thread awake */
 
 /* ---- out ---- */
 
@@ -156,20 +155,43 @@ void sx_ucx_stop(struct sx_ucx *ucx) {
     eventfd_write(ucx->wake_fd, 1);
 }
 
-/* False: there is something to send. */
+void sx_ucx_run(struct sx_ucx *ucx, void (*task)(void *context), void *context) {
+    pthread_mutex_lock(&ucx->lock);
+    ucx->task = task;
+    ucx->task_context = context;
+    eventfd_write(ucx->wake_fd, 1);
+    while (ucx->task)
+        pthread_cond_wait(&ucx->task_done, &ucx->lock);
+    pthread_mutex_unlock(&ucx->lock);
+}
+
+static void run_task(struct sx_ucx *ucx) {
+    pthread_mutex_lock(&ucx->lock);
+    void (*task)(void *context) = ucx->task;
+    pthread_mutex_unlock(&ucx->lock);
+    if (!task)
+        return;
+    task(ucx->task_context);
+    pthread_mutex_lock(&ucx->lock);
+    ucx->task = NULL;
+    pthread_cond_signal(&ucx->task_done);
+    pthread_mutex_unlock(&ucx->lock);
+}
+
+/* False: there is something to do. */
 static bool may_sleep(struct sx_ucx *ucx) {
     pthread_mutex_lock(&ucx->lock);
-    ucx->sleeping = !ucx->first && !ucx->stopping;
+    ucx->sleeping = !ucx->first && !ucx->stopping && !ucx->task;
     const bool may = ucx->sleeping;
     pthread_mutex_unlock(&ucx->lock);
     return may;
 }
 
-static void fall_asleep(struct sx_ucx *ucx) {
+void sx_ucx_wait(struct sx_ucx *ucx) {
     struct pollfd waits[] = {{.fd = ucx->worker_fd, .events = POLLIN},
                              {.fd = ucx->wake_fd, .events = POLLIN}};
     eventfd_t count;
-    if (!may_sleep(ucx) || ucp_worker_arm(ucx->worker) != UCS_OK)
+    if (ucp_worker_arm(ucx->worker) != UCS_OK)
         return;
     poll(waits, 2, -1);
     if (waits[1].revents)
@@ -188,10 +210,13 @@ void *sx_ucx_thread(void *argument) {
     int64_t busy_ns = sx_clock_ns();
     while (!is_stopping(ucx)) {
         const bool sent = send_given(ucx);
+        run_task(ucx);
         if (ucp_worker_progress(ucx->worker) > 0 || sent)
             busy_ns = sx_clock_ns();
-        else if (sx_clock_ns() - busy_ns > SPIN_NS)
-            fall_asleep(ucx);
+        else if (sx_clock_ns() - busy_ns > SX_UCX_SPIN_NS && may_sleep(ucx))
+            sx_ucx_wait(ucx);
+        else
+            sched_yield(); /* to a rank on the same processor */
     }
     return NULL;
 }

@@ -1,0 +1,178 @@
+#include "bench/exchange.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "net/transport.h"
+
+enum { MOST_RUNS = 101, WINDOW_MESSAGES = 8, LEAST_WINDOW_BYTES = 8 << 20 };
+
+struct wakes {
+    pthread_mutex_t lock;
+    pthread_cond_t woken;
+    int64_t count;
+};
+
+static void wake(void *context) {
+    struct wakes *wakes = context;
+    pthread_mutex_lock(&wakes->lock);
+    wakes->count++;
+    pthread_cond_signal(&wakes->woken);
+    pthread_mutex_unlock(&wakes->lock);
+}
+
+static int64_t count_wakes(struct wakes *wakes) {
+    pthread_mutex_lock(&wakes->lock);
+    const int64_t count = wakes->count;
+    pthread_mutex_unlock(&wakes->lock);
+    return count;
+}
+
+static void wait_wake(struct wakes *wakes, int64_t seen) {
+    pthread_mutex_lock(&wakes->lock);
+    while (wakes->count == seen)
+        pthread_cond_wait(&wakes->woken, &wakes->lock);
+    pthread_mutex_unlock(&wakes->lock);
+}
+
+static size_t window_bytes(const struct sx_bench_exchange_options *options) {
+    const size_t bytes = (size_t)options->message_bytes * WINDOW_MESSAGES;
+    return bytes < LEAST_WINDOW_BYTES ? LEAST_WINDOW_BYTES : bytes;
+}
+
+static int64_t count_messages(const struct sx_bench_exchange_options *options) {
+    const int64_t count = options->rank_bytes / options->message_bytes;
+    return count > 0 ? count : 1;
+}
+
+/* The rank that message i goes to: one to each of the others, again and again. */
+static int target(const struct sx_net *net, int64_t i) {
+    const int others = sx_net_size(net) - 1;
+    return (int)((sx_net_rank(net) + 1 + i % others) % (others + 1));
+}
+
+/* One message; then the channel's end. */
+static enum sx_status send_next(const struct sx_bench_exchange_options *options, struct sx_channel *channel,
+                                struct sx_buffer *buffer, int64_t *next, int64_t total,
+                                struct sx_error *error) {
+    if (*next == total) {
+        ++*next;
+        return sx_channel_end(channel, error);
+    }
+    const struct sx_net_message message = {.rank = target(options->net, (*next)++),
+                                           .buffer = sx_buffer_retain(buffer),
+                                           .bytes = (size_t)options->message_bytes};
+    return sx_channel_send(channel, &message, error);
+}
+
+static enum sx_status run_messages(const struct sx_bench_exchange_options *options,
+                                   struct sx_channel *channel, struct sx_buffer *buffer, struct wakes *wakes,
+                                   struct sx_error *error) {
+    const int64_t total = count_messages(options) * (sx_net_size(options->net) - 1);
+    const size_t most_unsent = window_bytes(options) * 2;
+    int64_t next = 0;
+    while (!sx_channel_ended(channel) || next <= total) {
+        struct sx_net_message message;
+        const int64_t seen = count_wakes(wakes);
+        bool idle = true;
+        SX_TRY(sx_net_check(options->net, error));
+        while (sx_channel_receive(channel, &message)) {
+            sx_buffer_release(message.buffer);
+            idle = false;
+        }
+        while (next <= total && sx_channel_unsent_bytes(channel) < most_unsent) {
+            SX_TRY(send_next(options, channel, buffer, &next, total, error));
+            idle = false;
+        }
+        if (idle && !sx_channel_ended(channel))
+            wait_wake(wakes, seen);
+    }
+    return SX_OK;
+}
+
+static enum sx_status run_channel(const struct sx_bench_exchange_options *options, double *out_seconds,
+                                  struct sx_error *error) {
+    struct wakes wakes = {.lock = PTHREAD_MUTEX_INITIALIZER, .woken = PTHREAD_COND_INITIALIZER};
+    const struct sx_channel_options channel_options = {
+        .pool = options->pool, .window_bytes = window_bytes(options), .wake = wake, .context = &wakes};
+    struct sx_buffer *buffer;
+    struct sx_channel *channel = NULL;
+    SX_TRY(sx_buffer_create(options->pool, (size_t)options->message_bytes, &buffer, error));
+    memset(buffer->data, 1, (size_t)options->message_bytes);
+    enum sx_status status = sx_channel_create(options->net, &channel_options, &channel, error);
+    if (status == SX_OK)
+        status = sx_net_gather(options->net, NULL, 0, NULL, NULL, error);
+    const int64_t began_ns = sx_clock_ns();
+    if (status == SX_OK)
+        status = run_messages(options, channel, buffer, &wakes, error);
+    *out_seconds = (double)(sx_clock_ns() - began_ns) * 1e-9;
+    sx_channel_destroy(channel);
+    sx_buffer_release(buffer);
+    return status;
+}
+
+/* 0 seconds where there is nothing to compare with. */
+static enum sx_status run_raw(const struct sx_bench_exchange_options *options, double *out_seconds,
+                              struct sx_error *error) {
+    struct sx_transport *transport = sx_net_get_transport(options->net);
+    struct sx_transport_raw *raw;
+    *out_seconds = 0;
+    if (!transport->ops->raw_begin)
+        return SX_OK;
+    SX_TRY(transport->ops->raw_begin(transport, (size_t)options->message_bytes, count_messages(options), &raw,
+                                     error));
+    enum sx_status status = sx_net_gather(options->net, NULL, 0, NULL, NULL, error);
+    if (status == SX_OK) {
+        const int64_t began_ns = sx_clock_ns();
+        transport->ops->raw_exchange(raw);
+        *out_seconds = (double)(sx_clock_ns() - began_ns) * 1e-9;
+        status = sx_net_gather(options->net, NULL, 0, NULL, NULL, error);
+    }
+    transport->ops->raw_end(raw);
+    return status;
+}
+
+static int compare_seconds(const void *a, const void *b) {
+    const double first = *(const double *)a, second = *(const double *)b;
+    return (first > second) - (first < second);
+}
+
+/* Of the ranks' times the longest. */
+static enum sx_status slowest(struct sx_net *net, double *seconds, struct sx_error *error) {
+    const int size = sx_net_size(net);
+    double *all = calloc((size_t)size, sizeof *all);
+    enum sx_status status = all ? sx_net_gather(net, seconds, sizeof *seconds, all, NULL, error)
+                                : sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for %d ranks", size);
+    for (int r = 0; status == SX_OK && r < size; r++)
+        if (all[r] > *seconds)
+            *seconds = all[r];
+    free(all);
+    return status;
+}
+
+enum sx_status sx_bench_exchange(const struct sx_bench_exchange_options *options,
+                                 struct sx_bench_exchange_result *out_result, struct sx_error *error) {
+    double seconds[MOST_RUNS], raw_seconds[MOST_RUNS];
+    const int runs = options->runs < MOST_RUNS ? options->runs : MOST_RUNS;
+    if (sx_net_size(options->net) < 2)
+        return sx_error_set(error, SX_USAGE, "an exchange needs several ranks: mpirun -n 2 stachio …");
+    for (int r = -1; r < runs; r++) { /* the first one warms up */
+        const int at = r < 0 ? 0 : r;
+        SX_TRY(run_raw(options, &raw_seconds[at], error));
+        SX_TRY(slowest(options->net, &raw_seconds[at], error));
+        SX_TRY(run_channel(options, &seconds[at], error));
+        SX_TRY(slowest(options->net, &seconds[at], error));
+    }
+    qsort(seconds, (size_t)runs, sizeof *seconds, compare_seconds);
+    qsort(raw_seconds, (size_t)runs, sizeof *raw_seconds, compare_seconds);
+    *out_result = (struct sx_bench_exchange_result){
+        .message_bytes = options->message_bytes,
+        .bytes = count_messages(options) * options->message_bytes * (sx_net_size(options->net) - 1),
+        .runs = runs,
+        .seconds = seconds[runs / 2],
+        .raw_seconds = raw_seconds[runs / 2],
+    };
+    return SX_OK;
+}

@@ -1,0 +1,28 @@
+/* Times exchanges between ranks: channels beside what their transport reaches alone. */
+#ifndef SX_BENCH_EXCHANGE_H
+#define SX_BENCH_EXCHANGE_H
+
+#include "net/net.h"
+
+struct sx_bench_exchange_options {
+    struct sx_net *net;
+    struct sx_pool *pool;
+    int64_t message_bytes;
+    int64_t rank_bytes; /* from each rank to each other one, about */
+    int runs;
+};
+
+struct sx_bench_exchange_result {
+    int64_t message_bytes;
+    int64_t bytes; /* that each rank received in a run */
+    int runs;
+    double seconds;     /* the median, of the slowest rank */
+    double raw_seconds; /* the same without channels; 0: the transport has no such thing */
+};
+
+/* Collective over the ranks: all to all, all with the same options. */
+SX_MUST_CHECK enum sx_status sx_bench_exchange(const struct sx_bench_exchange_options *options,
+                                               struct sx_bench_exchange_result *out_result,
+                                               struct sx_error *error);
+
+#endif
