@@ -6,7 +6,11 @@
 #include "base/clock.h"
 #include "net/ucx/ucx_state.h"
 
-enum { RAW_MESSAGE_ID = 2, MOST_IN_FLIGHT = 8 /* to each rank */ };
+enum {
+    RAW_MESSAGE_ID = 2,
+    LEAST_IN_FLIGHT = 16, /* messages to each rank, or so many bytes */
+    LEAST_BYTES_IN_FLIGHT = 16 << 20
+};
 
 struct sx_ucx_raw {
     struct sx_ucx *ucx;
@@ -70,7 +74,9 @@ static void send_some(struct sx_ucx_raw *raw, int rank) {
         .cb = {.send = sending_ended},
         .user_data = &raw->left[rank],
     };
-    while (raw->sent[rank] < raw->count && raw->sent[rank] - raw->left[rank] < MOST_IN_FLIGHT) {
+    const int64_t fitting = LEAST_BYTES_IN_FLIGHT / (int64_t)raw->bytes;
+    const int64_t most = fitting > LEAST_IN_FLIGHT ? fitting : LEAST_IN_FLIGHT;
+    while (raw->sent[rank] < raw->count && raw->sent[rank] - raw->left[rank] < most) {
         ucs_status_ptr_t request =
             ucp_am_send_nbx(raw->ucx->endpoints[rank], RAW_MESSAGE_ID, NULL, 0, raw->out, raw->bytes, &param);
         raw->sent[rank]++;
