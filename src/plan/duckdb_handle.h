@@ -20,6 +20,7 @@ struct sx_frontend {
     duckdb_connection planner; /* json_serialize_plan; describes */
     duckdb_connection runner;
     duckdb_prepared_statement serialize;
+    duckdb_prepared_statement find_joins;
     const char *optimizers; /* value of disabled_optimizers now; it is global in DuckDB */
     struct sx_frontend_table *tables;
     int n_tables;
@@ -47,6 +48,9 @@ SX_MUST_CHECK enum sx_status sx_duckdb_set_optimizers(struct sx_frontend *fronte
 /* Makes the views that `sql` may mention. */
 SX_MUST_CHECK enum sx_status sx_duckdb_make_views(struct sx_frontend *frontend, const char *sql,
                                                   struct sx_error *error);
+
+/* Tables whose names stand in the text; it may use fewer, but no others, or one of them several times. */
+int sx_duckdb_mentioned_tables(const struct sx_frontend *frontend, const char *sql);
 
 /* SX_UNSUPPORTED with the statement's name unless it is a SELECT or another query; SX_QUERY for what can't
  * work here. `type`: DuckDB's, of the prepared statement. */

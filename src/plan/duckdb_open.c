@@ -114,6 +114,7 @@ static void release_table(struct sx_frontend_table *table) {
 void sx_frontend_close(struct sx_frontend *frontend) {
     if (!frontend)
         return;
+    duckdb_destroy_prepare(&frontend->find_joins);
     duckdb_destroy_prepare(&frontend->serialize);
     duckdb_disconnect(&frontend->runner);
     duckdb_disconnect(&frontend->planner);
@@ -284,6 +285,13 @@ static bool mentions(const char *sql, const char *name) {
             return true;
     }
     return false;
+}
+
+int sx_duckdb_mentioned_tables(const struct sx_frontend *frontend, const char *sql) {
+    int n = 0;
+    for (int i = 0; i < frontend->n_tables; i++)
+        n += mentions(sql, frontend->tables[i].name);
+    return n;
 }
 
 enum sx_status sx_duckdb_make_views(struct sx_frontend *frontend, const char *sql, struct sx_error *error) {
