@@ -5,7 +5,8 @@
 # Runs the program in the folder named by STACHIO_DIR (default build/release; libraries and tpchgen-cli may lie beside it,
 # packed with xz; `conformance` in it or in its folder test).
 # Usage: scripts/gpu.sh OUT [conformance|sanitizer|inflate|primitives|tpch|repeat|limits|damage]...
-# Environment: SF ("1"), REPEAT, THREADS, RUNS, LIMITS, FAMILIES, ROWS; DEVICE=cpu tries the last four without a GPU.
+# Environment: SF ("1"), REPEAT, THREADS, RUNS, LIMITS, FAMILIES, ROWS, SANITIZER_ROWS, SANITIZER_SECONDS; DEVICE=cpu
+# tries the last four without a GPU.
 # Full logs go to OUT, a short table comes last.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -22,10 +23,21 @@ export STACHIO_CUDA_LIBRARY="$dir/libstachio_cuda.so"
 [ ! -e "$work/libnvcomp.so.5" ] || export STACHIO_NVCOMP_LIBRARY=$work/libnvcomp.so.5
 ! command -v nvidia-smi >/dev/null || nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
 
+# Families do not disturb each other: all at the same time.
+start() { # start NAME SECONDS COMMAND...: $out/NAME.log, $out/NAME.status
+    local name=$1 limit=$2
+    shift 2
+    { timeout "$limit" "$@" >"$out/$name.log" 2>&1; echo $? >"$out/$name.status"; } &
+}
+tell() { echo "$1: exit $(cat "$out/$1.status"): $(tail -1 "$out/$1.log")"; }
+
 conformance_step() {
     for family in $families; do
-        timeout 120 conformance --load "$STACHIO_CUDA_LIBRARY" "$family" >"$out/conformance-$family.log" 2>&1
-        echo "conformance $family: exit $?: $(tail -1 "$out/conformance-$family.log")"
+        start "conformance-$family" 200 conformance --load "$STACHIO_CUDA_LIBRARY" "$family"
+    done
+    wait
+    for family in $families; do
+        tell "conformance-$family"
         grep -v '^device' "$out/conformance-$family.log" | head -n 6 | sed 's/^/    /'
     done
 }
@@ -39,10 +51,13 @@ sanitizer_step() {
     sanitizer=$(find_sanitizer) || { echo "sanitizer: no compute-sanitizer here"; return; }
     for tool in memcheck racecheck; do
         for family in $families; do
-            CONFORMANCE_MAX_ROWS=1000 timeout 150 "$sanitizer" --tool $tool --error-exitcode 9 \
-                "$(command -v conformance)" --load "$STACHIO_CUDA_LIBRARY" "$family" >"$out/$tool-$family.log" 2>&1
-            echo "$tool $family: exit $?: $(tail -1 "$out/$tool-$family.log")"
+            CONFORMANCE_MAX_ROWS=${SANITIZER_ROWS:-1000} start "$tool-$family" "${SANITIZER_SECONDS:-400}" "$sanitizer" \
+                --tool $tool --error-exitcode 9 "$(command -v conformance)" --load "$STACHIO_CUDA_LIBRARY" "$family"
         done
+    done
+    wait
+    for tool in memcheck racecheck; do
+        for family in $families; do tell "$tool-$family"; done
     done
 }
 

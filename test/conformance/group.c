@@ -89,7 +89,7 @@ static enum sx_status make_chunks(struct conformance *c, struct run *run) {
     run->chunks = calloc((size_t)run->n_chunks + 1, sizeof *run->chunks);
     for (int64_t i = 0; i < run->n_chunks; i++)
         SX_TRY(make_chunk(c, run, i * run->chunk_rows, &run->chunks[i]));
-    return SX_OK;
+    return c->backend->ops.synchronise(c->stream, "workers' streams read the chunks");
 }
 
 static void release_chunks(struct run *run) {

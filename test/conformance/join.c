@@ -440,9 +440,11 @@ static enum sx_status run_threads(struct thread *threads, void *(*body)(void *))
             abort();
     for (int t = 0; t < MAX_THREADS; t++)
         pthread_join(threads[t].id, NULL);
-    for (int t = 0; t < MAX_THREADS; t++)
-        if (threads[t].status != SX_OK)
-            return threads[t].status;
+    for (int t = 0; t < MAX_THREADS; t++) {
+        struct sx_stream *stream = threads[t].c.stream;
+        SX_TRY(threads[t].status);
+        SX_TRY(stream->backend->ops.synchronise(stream, "the end of a worker"));
+    }
     return SX_OK;
 }
 
@@ -458,6 +460,7 @@ static enum sx_status with_threads(struct conformance *c, const struct join_case
     }
     SX_TRY(run_threads(threads, append_share));
     SX_TRY(c->backend->ops.join_finish(c->stream, join, &parts));
+    SX_TRY(c->backend->ops.synchronise(c->stream, "a join's build side is whole"));
     for (int t = 0; t < MAX_THREADS; t++)
         threads[t].parts = parts;
     SX_TRY(run_threads(threads, build_share));
