@@ -35,7 +35,8 @@ class Column(ctypes.Structure):
 
 class Progress(ctypes.Structure):
     _fields_ = [("total_rows", ctypes.c_int64), ("done_rows", ctypes.c_int64), ("pruned_rows", ctypes.c_int64),
-                ("read_bytes", ctypes.c_int64), ("seconds", ctypes.c_double)]
+                ("read_bytes", ctypes.c_int64), ("seconds", ctypes.c_double), ("host_cache_bytes", ctypes.c_int64),
+                ("device_cache_bytes", ctypes.c_int64)]
 
 
 class Operator(ctypes.Structure):
