@@ -1,6 +1,7 @@
 """--cache: the second time a query finds its columns in memory, in the host's and in the device's (the emulated one where
 there is no GPU), and answers the same; files that change, little room, and damage make no difference."""
 
+import errno
 import functools
 import json
 import os
@@ -8,6 +9,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "lib"))
 
@@ -123,6 +125,17 @@ def check_memory(scratch):
         require(answer.rows == [(max(column),)], f"{answer.rows}, not {max(column)}")
 
 
+def open_pipe(path, process):
+    """For writing, once the process reads it; a process that ends without that is a failure, not a wait without end."""
+    while process.poll() is None:
+        try:
+            return os.fdopen(os.open(path, os.O_WRONLY | os.O_NONBLOCK), "w", encoding="utf-8")
+        except OSError as error:
+            require(error.errno == errno.ENXIO, str(error))
+        time.sleep(0.01)
+    require(False, f"status {process.returncode} before the script was read")
+
+
 def check_changed(tables, layout):
     """A file is replaced between two statements of one run: the second comes through a pipe, which opens after the first."""
     path, script = os.path.join(tables.directory, "t.parquet"), os.path.join(tables.directory, "script")
@@ -130,7 +143,7 @@ def check_changed(tables, layout):
     answers_wanted = [DuckDB(tables).answer(SQL)]
     command = [*stachio_command(), *tables.options(), "--cache", "device", "--format", "csv", "-c", SQL, "-f", script]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as process:
-        with open(script, "w", encoding="utf-8") as pipe:
+        with open_pipe(script, process) as pipe:
             write(f"{path}.new", layout, add=1000)
             os.replace(f"{path}.new", path)
             pipe.write(SQL)
@@ -173,10 +186,10 @@ def cases(scratch):
 
 
 def main():
-    if not os.environ.get("STACHIO_DEVICE"):
+    if os.environ.get("STACHIO_DEVICE") != "cuda":
         if not os.path.exists(EMULATED):
             skip("the emulated device is not there")
-        os.environ["STACHIO_CUDA_LIBRARY"] = EMULATED
+        os.environ |= {"STACHIO_DEVICE": "cuda", "STACHIO_CUDA_LIBRARY": EMULATED}
     checks = Checks()
     with scratch_directory() as scratch:
         checks.run_all(list(cases(scratch)))
