@@ -61,7 +61,8 @@ enum {
     RUN = 1 << COMMAND_TPCH_RUN,
     GENERATE = 1 << COMMAND_TPCH_GENERATE,
     BENCH = 1 << COMMAND_BENCH,
-    REWRITE = 1 << COMMAND_REWRITE
+    REWRITE = 1 << COMMAND_REWRITE,
+    TOPOLOGY = 1 << COMMAND_TOPOLOGY
 };
 
 static const struct known_option {
@@ -73,7 +74,7 @@ static const struct known_option {
     {{"command", required_argument, NULL, OPTION_COMMAND}, QUERY},
     {{"file", required_argument, NULL, OPTION_FILE}, QUERY},
     {{"output", required_argument, NULL, OPTION_OUTPUT}, QUERY | RUN | GENERATE | REWRITE},
-    {{"help", no_argument, NULL, OPTION_HELP}, QUERY | RUN | GENERATE | BENCH | REWRITE},
+    {{"help", no_argument, NULL, OPTION_HELP}, QUERY | RUN | GENERATE | BENCH | REWRITE | TOPOLOGY},
     {{"device", required_argument, NULL, OPTION_DEVICE}, QUERY | RUN | BENCH},
     {{"threads", required_argument, NULL, OPTION_THREADS}, QUERY | RUN | BENCH | REWRITE},
     {{"memory-limit", required_argument, NULL, OPTION_MEMORY_LIMIT}, QUERY | RUN | BENCH | REWRITE},
@@ -82,7 +83,7 @@ static const struct known_option {
     {{"cache", required_argument, NULL, OPTION_CACHE}, QUERY | RUN},
     {{"cache-size", required_argument, NULL, OPTION_CACHE_SIZE}, QUERY | RUN},
     {{"device-cache-size", required_argument, NULL, OPTION_DEVICE_CACHE_SIZE}, QUERY | RUN},
-    {{"interface", required_argument, NULL, OPTION_INTERFACE}, QUERY | RUN | BENCH | REWRITE},
+    {{"interface", required_argument, NULL, OPTION_INTERFACE}, QUERY | RUN | BENCH | REWRITE | TOPOLOGY},
     {{"format", required_argument, NULL, OPTION_FORMAT}, QUERY | RUN},
     {{"fallback", required_argument, NULL, OPTION_FALLBACK}, QUERY | RUN},
     {{"progress", required_argument, NULL, OPTION_PROGRESS}, QUERY | RUN | REWRITE},
@@ -98,7 +99,7 @@ static const struct known_option {
     {{"compare", required_argument, NULL, OPTION_COMPARE}, RUN},
     {{"rows", required_argument, NULL, OPTION_ROWS}, BENCH},
     {{"sizes", required_argument, NULL, OPTION_ROWS}, BENCH},
-    {{"json", required_argument, NULL, OPTION_JSON}, BENCH},
+    {{"json", required_argument, NULL, OPTION_JSON}, BENCH | TOPOLOGY},
     {{"row-group-rows", required_argument, NULL, OPTION_ROW_GROUP_ROWS}, QUERY | REWRITE},
     {{"pages", required_argument, NULL, OPTION_PAGES}, QUERY | REWRITE},
     {{"page-version", required_argument, NULL, OPTION_PAGE_VERSION}, QUERY | REWRITE},

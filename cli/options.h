@@ -39,7 +39,7 @@ struct options {
     const char *queries;
     int repeat;
     bool compare;
-    /* stachio bench */
+    /* stachio bench, stachio topology */
     const char *sizes;
     const char *json;
     const char *filter;
@@ -54,7 +54,14 @@ struct options {
 };
 
 /* Which options a command takes. */
-enum command { COMMAND_QUERY, COMMAND_TPCH_RUN, COMMAND_TPCH_GENERATE, COMMAND_BENCH, COMMAND_REWRITE };
+enum command {
+    COMMAND_QUERY,
+    COMMAND_TPCH_RUN,
+    COMMAND_TPCH_GENERATE,
+    COMMAND_BENCH,
+    COMMAND_REWRITE,
+    COMMAND_TOPOLOGY
+};
 
 /* argv[0] is the command's name. 0, or the exit status after telling what is wrong. Texts point into argv. */
 int options_read(struct options *options, enum command command, int argc, char **argv);

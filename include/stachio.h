@@ -401,6 +401,80 @@ enum stachio_status stachio_bench_exchange(struct stachio_db *db,
                                                           const struct stachio_bench_exchange_result *result),
                                            void *context, struct stachio_error *error);
 
+/* ---- what the machine has, and what belongs together ---- */
+
+/* By what the way between two devices goes, the shortest last. */
+enum stachio_path {
+    STACHIO_PATH_NONE,    /* there is no other device */
+    STACHIO_PATH_MACHINE, /* from one package to another */
+    STACHIO_PATH_PACKAGE, /* within a package */
+    STACHIO_PATH_ROOT,    /* one PCI root complex */
+    STACHIO_PATH_SWITCH   /* one PCI switch */
+};
+
+/* A NUMA node. */
+struct stachio_topology_node {
+    int number;                 /* the system's */
+    int package;                /* from 0; -1: of several */
+    int processors;             /* that the process may use */
+    const char *processor_list; /* "0-15,32-47" */
+    int64_t memory_bytes;
+    int interface; /* the nearest, a position in `interfaces`; -1: there is none */
+};
+
+/* A GPU, a network interface or an NVMe device. */
+struct stachio_topology_device {
+    const char *name; /* "NVIDIA H100 80GB HBM3" (or vendor and device, "10de:2330"), "eth0", "nvme0n1" */
+    const char *bus;  /* its PCI address, "0000:18:00.0" */
+    int node;         /* the number of its NUMA node; -1: of several */
+    int gpu;          /* the nearest, a position in `gpus`; of a GPU itself; -1: there is none */
+    int interface;    /* the same in `interfaces`; those as near and as fast are shared out among the GPUs */
+    enum stachio_path gpu_path;
+    enum stachio_path interface_path;
+    const char *rdma;        /* interfaces: "mlx5_0"; NULL: none */
+    int64_t bits_per_second; /* interfaces: of the link; 0: unknown */
+    int is_down;       /* interfaces: there is no link. Such a one is not near to anything but as the last */
+    const char *model; /* NVMe devices; NULL: unknown */
+    int64_t bytes;     /* NVMe devices */
+};
+
+/* Where a rank is, and what is meant for it: GPUs (without any: NUMA nodes) in turn by its number on the
+ * host, and the interface that is nearest to that. */
+struct stachio_topology_rank {
+    int rank;
+    int local_rank; /* among those of the host */
+    const char *host;
+    int64_t pid;           /* 0: there is no such process */
+    int node;              /* the number of a NUMA node; -1: any */
+    int gpu;               /* by PCI address, from 0; -1: none */
+    const char *gpu_bus;   /* "": none */
+    const char *gpu_name;  /* "": none */
+    const char *interface; /* "": none */
+};
+
+struct stachio_topology {
+    const char *host;
+    int packages;
+    const struct stachio_topology_node *nodes;
+    int n_nodes;
+    const struct stachio_topology_device *gpus; /* NVIDIA's, by PCI address; so are the others */
+    int n_gpus;
+    const struct stachio_topology_device *interfaces; /* without virtual ones */
+    int n_interfaces;
+    const struct stachio_topology_device *disks; /* NVMe devices */
+    int n_disks;
+    const struct stachio_topology_rank *ranks; /* the running ones; of one alone: a rank for each GPU, or else
+                                                  for each NUMA node */
+    int n_ranks;
+};
+
+/* Tells of the machine on which rank 0 is, and of all ranks; called on rank 0. *out_topology is borrowed
+ * until the next call for this database. STACHIO_USAGE: libstachio_topology.so, or hwloc which it needs, is
+ * not there. The environment's HWLOC_XMLFILE may name the description of another machine (STACHIO_FILE: it is
+ * none). */
+enum stachio_status stachio_topology(struct stachio_db *db, const struct stachio_topology **out_topology,
+                                     struct stachio_error *error);
+
 /* ---- Parquet files ---- */
 
 /* Which encodings a column chunk may get. */

@@ -140,6 +140,7 @@ void sx_db_release(struct stachio_db *db) {
         return;
     sx_ranks_leave(db);
     sx_ranks_stop(db);
+    sx_arena_release(&db->topology_arena);
     sx_arena_release(&db->inspect_arena);
     sx_arena_release(&db->split_arena);
     sx_arena_release(&db->describe_arena);

@@ -38,6 +38,7 @@ struct stachio_db {
     struct sx_arena describe_arena;
     struct sx_arena split_arena;
     struct sx_arena inspect_arena;
+    struct sx_arena topology_arena;
     struct sx_net *net;     /* NULL: there is one rank */
     bool is_launched;       /* the ranks are processes, and this is one of them */
     struct sx_ranks *ranks; /* rank 0, where the others are threads of this process; else NULL */

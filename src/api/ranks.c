@@ -8,7 +8,7 @@
 #include "net/net.h"
 
 /* What rank 0 says: the kind, then texts that are zero-terminated. */
-enum command { COMMAND_STOP, COMMAND_TABLE, COMMAND_QUERY, COMMAND_EXCHANGE };
+enum command { COMMAND_STOP, COMMAND_TABLE, COMMAND_QUERY, COMMAND_EXCHANGE, COMMAND_PLACE };
 
 static enum sx_status no_memory(struct sx_error *error) {
     return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for a message to the ranks");
@@ -172,6 +172,26 @@ static void follow_exchange(struct stachio_db *db, const char *text) {
     (void)meet(db, sx_bench_exchange(&options, &ignored, &error), &error);
 }
 
+/* ---- topology ---- */
+
+enum sx_status sx_ranks_place(struct stachio_db *db, const struct stachio_topology *topology,
+                              struct sx_placement *out_placements, struct sx_error *error) {
+    SX_TRY(tell(db, COMMAND_PLACE, (const char *const[]){""}, 1, error));
+    return meet(db, sx_place(db->net, topology, out_placements, error), error);
+}
+
+static void follow_place(struct stachio_db *db) {
+    struct sx_arena arena = {0};
+    struct sx_error error = {0};
+    struct stachio_topology topology;
+    struct sx_placement *all = SX_ARENA_ARRAY(&arena, sx_net_size(db->net), struct sx_placement);
+    enum sx_status status = all ? sx_discover(&arena, &topology, &error) : no_memory(&error);
+    if (status == SX_OK)
+        status = sx_place(db->net, &topology, all, &error);
+    (void)meet(db, status, &error);
+    sx_arena_release(&arena);
+}
+
 void sx_ranks_tell_stop(struct stachio_db *db) {
     struct sx_error error = {0};
     (void)tell(db, COMMAND_STOP, NULL, 0, &error); /* who can't hear it has ended */
@@ -207,6 +227,8 @@ static bool follow_one(struct stachio_db *db) {
         follow_table(db, texts, n_texts);
     else if (goes_on && message[0] == COMMAND_EXCHANGE)
         follow_exchange(db, texts[0]);
+    else if (goes_on && message[0] == COMMAND_PLACE)
+        follow_place(db);
     else if (goes_on)
         follow_query(db, texts[0]);
     sx_arena_release(&arena);

@@ -3,6 +3,7 @@
 #ifndef SX_API_RANKS_H
 #define SX_API_RANKS_H
 
+#include "api/placement.h"
 #include "api/query.h"
 #include "bench/exchange.h"
 
@@ -32,6 +33,11 @@ SX_MUST_CHECK enum sx_status sx_ranks_exchange(struct stachio_db *db,
                                                const struct sx_bench_exchange_options *options,
                                                struct sx_bench_exchange_result *out_result,
                                                struct sx_error *error);
+
+/* Rank 0: where each rank is, and what is meant for it. `topology`: of rank 0's machine; out: one per rank.
+ */
+SX_MUST_CHECK enum sx_status sx_ranks_place(struct stachio_db *db, const struct stachio_topology *topology,
+                                            struct sx_placement *out_placements, struct sx_error *error);
 
 void sx_ranks_tell_stop(struct stachio_db *db);
 

@@ -7,13 +7,21 @@ import subprocess
 from check import skip
 
 
-def require_mpirun():
+def why_no_mpirun():
+    """None: ranks can be launched."""
     if not shutil.which("mpirun"):
-        skip("there is no mpirun")
+        return "there is no mpirun"
     if not os.path.exists(os.path.join(os.environ["BUILD_DIR"], "libstachio_net.so")):
-        skip("libstachio_net.so was not built")
+        return "libstachio_net.so was not built"
     if os.environ.get("BUILD_TYPE") == "Tsan":
-        skip("MPI and UCX are not instrumented for ThreadSanitizer")
+        return "MPI and UCX are not instrumented for ThreadSanitizer"
+    return None
+
+
+def require_mpirun():
+    reason = why_no_mpirun()
+    if reason:
+        skip(reason)
 
 
 def rank_environment(**values):
