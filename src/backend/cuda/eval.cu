@@ -160,6 +160,8 @@ __global__ void __launch_bounds__(CUDA_THREADS, ROWS ? 3 : 1) evaluate(struct cu
     for (int64_t first = blockIdx.x * TILE; first < run.rows; first += gridDim.x * TILE) {
         eval_frame<LEVEL, ROWS> frame;
         const int64_t at = first + threadIdx.x;
+        if (at - threadIdx.x % CUDA_WARP >= run.rows)
+            break; /* no lane of the warp has a row */
         eval_begin(frame, (eval_word<LEVEL> *)shared);
         frame.active = frame.full = 0;
         SX_UNROLL
