@@ -5,6 +5,7 @@
 
 #include "api/files.h"
 #include "api/launch.h"
+#include "api/library.h"
 #include "api/ranks.h"
 #include "api/system.h"
 #include "base/huge_pages.h"
@@ -115,7 +116,7 @@ enum stachio_status stachio_open(const struct stachio_options *options, struct s
     enum { MOST_RANKS = 64 };
     if (sx_launch_ranks() > 1)
         return sx_ranks_open_launched(options, out_db, error);
-    const char *ranks = getenv("STACHIO_LOCAL_RANKS");
+    const char *ranks = sx_environment("STACHIO_LOCAL_RANKS");
     const int n = ranks ? atoi(ranks) : 1;
     struct sx_error inner = {0};
     struct stachio_db *db = NULL;

@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/library.h"
 #include "api/query.h"
 #include "api/ranks.h"
 #include "api/system.h"
@@ -17,9 +18,9 @@ static size_t queue_bytes(struct stachio_db *db) {
     return limit / 8 > least ? limit / 8 : least;
 }
 
-/* Build sides of joins up to this size are sent to all ranks. The same everywhere, as the environment is. */
+/* Build sides of joins up to this size are sent to all ranks; rank 0's counts. */
 static int64_t broadcast_bytes(void) {
-    const char *given = getenv("STACHIO_BROADCAST_BYTES");
+    const char *given = sx_environment("STACHIO_BROADCAST_BYTES");
     return given ? atoll(given) : (int64_t)32 << 20;
 }
 
