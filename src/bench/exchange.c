@@ -1,41 +1,13 @@
 #include "bench/exchange.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/events.h"
 #include "net/transport.h"
 
 enum { MOST_RUNS = 101, WINDOW_MESSAGES = 8, LEAST_WINDOW_BYTES = 8 << 20 };
-
-struct wakes {
-    pthread_mutex_t lock;
-    pthread_cond_t woken;
-    int64_t count;
-};
-
-static void wake(void *context) {
-    struct wakes *wakes = context;
-    pthread_mutex_lock(&wakes->lock);
-    wakes->count++;
-    pthread_cond_signal(&wakes->woken);
-    pthread_mutex_unlock(&wakes->lock);
-}
-
-static int64_t count_wakes(struct wakes *wakes) {
-    pthread_mutex_lock(&wakes->lock);
-    const int64_t count = wakes->count;
-    pthread_mutex_unlock(&wakes->lock);
-    return count;
-}
-
-static void wait_wake(struct wakes *wakes, int64_t seen) {
-    pthread_mutex_lock(&wakes->lock);
-    while (wakes->count == seen)
-        pthread_cond_wait(&wakes->woken, &wakes->lock);
-    pthread_mutex_unlock(&wakes->lock);
-}
 
 static size_t window_bytes(const struct sx_bench_exchange_options *options) {
     const size_t bytes = (size_t)options->message_bytes * WINDOW_MESSAGES;
@@ -68,14 +40,14 @@ static enum sx_status send_next(const struct sx_bench_exchange_options *options,
 }
 
 static enum sx_status run_messages(const struct sx_bench_exchange_options *options,
-                                   struct sx_channel *channel, struct sx_buffer *buffer, struct wakes *wakes,
-                                   struct sx_error *error) {
+                                   struct sx_channel *channel, struct sx_buffer *buffer,
+                                   struct sx_events *events, struct sx_error *error) {
     const int64_t total = count_messages(options) * (sx_net_size(options->net) - 1);
     const size_t most_unsent = window_bytes(options) * 2;
     int64_t next = 0;
     while (!sx_channel_ended(channel) || next <= total) {
         struct sx_net_message message;
-        const int64_t seen = count_wakes(wakes);
+        const int64_t seen = sx_events_count(events);
         bool idle = true;
         SX_TRY(sx_net_check(options->net, error));
         while (sx_channel_receive(channel, &message)) {
@@ -87,28 +59,32 @@ static enum sx_status run_messages(const struct sx_bench_exchange_options *optio
             idle = false;
         }
         if (idle && !sx_channel_ended(channel))
-            wait_wake(wakes, seen);
+            sx_events_wait(events, seen, -1);
     }
     return SX_OK;
 }
 
 static enum sx_status run_channel(const struct sx_bench_exchange_options *options, double *out_seconds,
                                   struct sx_error *error) {
-    struct wakes wakes = {.lock = PTHREAD_MUTEX_INITIALIZER, .woken = PTHREAD_COND_INITIALIZER};
-    const struct sx_channel_options channel_options = {
-        .pool = options->pool, .window_bytes = window_bytes(options), .wake = wake, .context = &wakes};
+    struct sx_events events;
+    const struct sx_channel_options channel_options = {.pool = options->pool,
+                                                       .window_bytes = window_bytes(options),
+                                                       .wake = sx_events_add,
+                                                       .context = &events};
     struct sx_buffer *buffer;
     struct sx_channel *channel = NULL;
     SX_TRY(sx_buffer_create(options->pool, (size_t)options->message_bytes, &buffer, error));
     memset(buffer->data, 1, (size_t)options->message_bytes);
+    sx_events_init(&events);
     enum sx_status status = sx_channel_create(options->net, &channel_options, &channel, error);
     if (status == SX_OK)
         status = sx_net_gather(options->net, NULL, 0, NULL, NULL, error);
     const int64_t began_ns = sx_clock_ns();
     if (status == SX_OK)
-        status = run_messages(options, channel, buffer, &wakes, error);
+        status = run_messages(options, channel, buffer, &events, error);
     *out_seconds = (double)(sx_clock_ns() - began_ns) * 1e-9;
     sx_channel_destroy(channel);
+    sx_events_release(&events);
     sx_buffer_release(buffer);
     return status;
 }

@@ -86,7 +86,7 @@ static enum sx_status end_driven(struct sx_exchange *exchange, struct sx_worker 
             SX_TRY(next->source->open(next->source, worker));
         atomic_fetch_add(&exchange->n_open, 1);
     }
-    sx_run_wake(worker->run);
+    sx_events_add(&worker->run->events);
     return SX_OK;
 }
 
@@ -206,7 +206,7 @@ enum sx_status sx_exchanges_open(struct sx_run *run, struct sx_error *error) {
     const size_t share = ALL_WINDOWS / (size_t)sx_net_size(run->options.net);
     const size_t window = share > MOST_WINDOW ? MOST_WINDOW : share > LEAST_WINDOW ? share : LEAST_WINDOW;
     const struct sx_channel_options options = {
-        .pool = run->options.pool, .window_bytes = window, .wake = sx_run_wake, .context = run};
+        .pool = run->options.pool, .window_bytes = window, .wake = sx_events_add, .context = &run->events};
     for (struct sx_exchange *exchange = run->exchanges; exchange; exchange = exchange->next)
         SX_TRY(sx_channel_create(run->options.net, &options, &exchange->channel, error));
     return SX_OK;

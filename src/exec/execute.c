@@ -57,8 +57,7 @@ enum sx_status sx_run_create(const struct sx_exec_options *options, const struct
         return sx_no_memory(error, "a query");
     run->options = *options;
     pthread_mutex_init(&run->error_lock, NULL);
-    pthread_mutex_init(&run->events_lock, NULL);
-    pthread_cond_init(&run->events_changed, NULL);
+    sx_events_init(&run->events);
     enum sx_status status = create_parts(run, plan, error);
     if (status != SX_OK) {
         sx_run_destroy(run);
@@ -80,8 +79,7 @@ void sx_run_destroy(struct sx_run *run) {
     sx_traced_destroy(run->traced);
     free(run->workers);
     free(run->pipelines);
-    pthread_cond_destroy(&run->events_changed);
-    pthread_mutex_destroy(&run->events_lock);
+    sx_events_release(&run->events);
     pthread_mutex_destroy(&run->error_lock);
     sx_arena_release(&run->arena);
     free(run);

@@ -3,7 +3,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 enum sx_status sx_no_memory(struct sx_error *error, const char *what) {
     return sx_error_set(error, SX_OUT_OF_MEMORY, "out of memory: no memory for %s", what);
@@ -110,7 +109,7 @@ static void fail(struct sx_worker *worker, enum sx_status status) {
     if (!run->options.net)
         return;
     sx_net_fail(run->options.net, &run->error);
-    sx_run_wake(run);
+    sx_events_add(&run->events);
 }
 
 static bool stopped(const struct sx_run *run) {
@@ -147,35 +146,11 @@ static enum sx_status next_batch(struct sx_worker *worker, struct sx_source *sou
 
 /* ---- sources that have nothing now ---- */
 
-void sx_run_wake(void *context) {
-    struct sx_run *run = context;
-    pthread_mutex_lock(&run->events_lock);
-    run->n_events++;
-    pthread_cond_broadcast(&run->events_changed);
-    pthread_mutex_unlock(&run->events_lock);
-}
-
-static int64_t count_events(struct sx_run *run) {
-    pthread_mutex_lock(&run->events_lock);
-    const int64_t n = run->n_events;
-    pthread_mutex_unlock(&run->events_lock);
-    return n;
-}
-
 /* Until there are more events than that, or for a while: a cancellation is no event. */
 static void wait_for_event(struct sx_worker *worker, int64_t n_events) {
     enum { WAIT_MS = 50 };
-    struct sx_run *run = worker->run;
     const int64_t began_ns = sx_span_begin(worker->stream->lane);
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += WAIT_MS * 1000000L;
-    until.tv_sec += until.tv_nsec / 1000000000L;
-    until.tv_nsec %= 1000000000L;
-    pthread_mutex_lock(&run->events_lock);
-    if (run->n_events == n_events)
-        pthread_cond_timedwait(&run->events_changed, &run->events_lock, &until);
-    pthread_mutex_unlock(&run->events_lock);
+    sx_events_wait(&worker->run->events, n_events, WAIT_MS);
     sx_span_end(worker->stream->lane, SX_SPAN_WAIT, "other ranks", began_ns, 0, 0);
 }
 
@@ -202,7 +177,7 @@ static enum sx_status drain_source(struct sx_worker *worker, const struct sx_pip
     struct sx_sink *sink = pipeline->sink;
     while (!stopped(worker->run) && !(sink->satisfied && sink->satisfied(sink, worker))) {
         SX_TRY(sx_check_cancel(worker));
-        const int64_t n_events = source->drives ? count_events(worker->run) : 0;
+        const int64_t n_events = source->drives ? sx_events_count(&worker->run->events) : 0;
         struct sx_batch batch = {0};
         bool done = false;
         SX_TRY(next_batch(worker, source, &batch, &done));

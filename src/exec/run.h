@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 
+#include "base/events.h"
 #include "exec/execute.h"
 
 struct sx_worker;
@@ -34,8 +35,8 @@ struct sx_source {
     enum sx_status (*open)(struct sx_source *source, struct sx_worker *worker);
     /* The next batch (the caller's), or *out_done. Sets worker->sequence: batches of one source are ordered
      * by it (below 2^48), and one worker gets them in ascending order. Called by all workers at the same
-     * time. No batch, not done and worker->is_starved: there is none now; sx_run_wake tells when to ask
-     * again. */
+     * time. No batch, not done and worker->is_starved: there is none now; run->events tells when to
+     * ask again. */
     enum sx_status (*next)(struct sx_source *source, struct sx_worker *worker, struct sx_batch *out_batch,
                            bool *out_done);
     /* May be NULL: tells the source that a later pipeline will need it. */
@@ -114,9 +115,7 @@ struct sx_run {
     struct sx_write_sink *write;
     int64_t result_batch;
     struct sx_exchange *exchanges; /* in order of creation, the same on all ranks */
-    pthread_mutex_t events_lock;
-    pthread_cond_t events_changed;
-    int64_t n_events; /* under events_lock: things that a starved worker may have waited for */
+    struct sx_events events;       /* things that a starved worker may have waited for */
     struct sx_operator_report *reports;
     pthread_mutex_t error_lock;
     struct sx_error error; /* the first that a worker met */
@@ -164,9 +163,6 @@ static inline int64_t sx_sequence_place(int64_t pipeline, int64_t sequence) {
     enum { PLACE_BITS = 36 };
     return (pipeline << PLACE_BITS) + (sequence & ((INT64_C(1) << PLACE_BITS) - 1));
 }
-
-/* Starved workers ask their sources again. `context` is the run. From any thread. */
-void sx_run_wake(void *context);
 
 /* "no memory for WHAT" as a status. */
 enum sx_status sx_no_memory(struct sx_error *error, const char *what);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/events.h"
 #include "net/local.h"
 
 enum { MOST_RANKS = 4 };
@@ -15,22 +16,12 @@ struct rank {
     struct sx_net *net;
     struct sx_pool *pool;
     void (*work)(struct rank *rank);
-    pthread_mutex_t lock;
-    pthread_cond_t woken;
-    int wakes;
+    struct sx_events events;
 };
-
-static void wake_rank(void *context) {
-    struct rank *rank = context;
-    pthread_mutex_lock(&rank->lock);
-    rank->wakes++;
-    pthread_cond_signal(&rank->woken);
-    pthread_mutex_unlock(&rank->lock);
-}
 
 static struct sx_channel *open_channel(struct rank *rank, size_t window_bytes) {
     const struct sx_channel_options options = {
-        .pool = rank->pool, .window_bytes = window_bytes, .wake = wake_rank, .context = rank};
+        .pool = rank->pool, .window_bytes = window_bytes, .wake = sx_events_add, .context = &rank->events};
     struct sx_channel *channel;
     assert(sx_channel_create(rank->net, &options, &channel, NULL) == SX_OK);
     return channel;
@@ -58,17 +49,12 @@ static void send_filled(struct rank *rank, struct sx_channel *channel, int to, s
 /* False: there was nothing, and a wake has come since the last look, or the channel has ended. */
 static bool receive_or_wait(struct rank *rank, struct sx_channel *channel,
                             struct sx_net_message *out_message) {
-    pthread_mutex_lock(&rank->lock);
-    const int seen = rank->wakes;
-    pthread_mutex_unlock(&rank->lock);
+    const int64_t seen = sx_events_count(&rank->events);
     if (sx_channel_receive(channel, out_message))
         return true;
     if (sx_channel_ended(channel) || sx_net_check(rank->net, NULL) != SX_OK)
         return false;
-    pthread_mutex_lock(&rank->lock);
-    while (rank->wakes == seen)
-        pthread_cond_wait(&rank->woken, &rank->lock);
-    pthread_mutex_unlock(&rank->lock);
+    sx_events_wait(&rank->events, seen, -1);
     return false;
 }
 
@@ -86,10 +72,8 @@ static void run_ranks(int size, void (*work)(struct rank *rank)) {
     pthread_t threads[MOST_RANKS];
     assert(size <= MOST_RANKS && sx_net_local_create(size, nets, NULL) == SX_OK);
     for (int r = 0; r < size; r++) {
-        ranks[r] = (struct rank){.net = nets[r],
-                                 .work = work,
-                                 .lock = PTHREAD_MUTEX_INITIALIZER,
-                                 .woken = PTHREAD_COND_INITIALIZER};
+        ranks[r] = (struct rank){.net = nets[r], .work = work};
+        sx_events_init(&ranks[r].events);
         assert(sx_pool_create(0, &ranks[r].pool, NULL) == SX_OK);
     }
     for (int r = 0; r < size; r++)
@@ -99,6 +83,7 @@ static void run_ranks(int size, void (*work)(struct rank *rank)) {
     for (int r = 0; r < size; r++) {
         assert(sx_pool_usage(ranks[r].pool).used_bytes == 0);
         sx_pool_destroy(ranks[r].pool);
+        sx_events_release(&ranks[r].events);
     }
 }
 

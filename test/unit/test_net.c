@@ -344,7 +344,7 @@ static void leaves_channel(struct rank *rank) {
         return;
     usleep(sx_net_rank(rank->net) ? 20000 : 0); /* before it leaves, or after */
     const struct sx_channel_options options = {
-        .pool = rank->pool, .window_bytes = 4096, .wake = wake_rank, .context = rank};
+        .pool = rank->pool, .window_bytes = 4096, .wake = sx_events_add, .context = &rank->events};
     struct sx_channel *channel = NULL;
     const enum sx_status status = sx_channel_create(rank->net, &options, &channel, &error);
     assert(status == SX_OK || status == SX_RANK_LOST);
