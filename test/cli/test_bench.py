@@ -93,7 +93,7 @@ def check_scan(scratch):
         metadata = parquet.ParquetFile(os.path.join(table, f"{part}.parquet")).metadata
         stored += sum(metadata.row_group(g).column(c).total_compressed_size
                       for g in range(metadata.num_row_groups) for c in range(2))
-    report = measure_scan(scratch, table, "--repeat", "2")
+    report = measure_scan(scratch, table, "--device", "cpu", "--repeat", "2")
     found = {(result["state"], result["threads"], result["way"]): result for result in report["results"]}
     require(report["files"] == 2 and report["runs"] == 2 and set(found) == WAYS, str(sorted(found)))
     require({result["bytes"] for result in found.values()} == {stored}, f"{stored}: {report}")
