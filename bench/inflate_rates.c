@@ -416,7 +416,7 @@ int main(int argc, char **argv) {
     const char *name;
     if (!bench.has || !bench.inflate || !open_device || !close_device)
         fail("this is not the CUDA backend");
-    must(&bench, open_device(0, &bench.backend, &name, &bench.error));
+    must(&bench, open_device(NULL, 0, 1, &bench.backend, &name, &bench.error));
     must(&bench, sx_pool_create(0, &bench.pool, &bench.error));
     must(&bench,
          bench.backend->ops.stream_create(bench.backend, bench.pool, NULL, &bench.stream, &bench.error));

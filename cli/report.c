@@ -1,3 +1,5 @@
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "message.h"
@@ -72,6 +74,19 @@ static void add_operators(struct text *out, const struct stachio_report *report)
         add_operator(out, &report->operators[i], width, total);
 }
 
+static void add_ranks(struct text *out, const struct stachio_report *report) {
+    char label[32];
+    if (!report->n_ranks)
+        return;
+    text_format(out, "Network        %s\n", report->network);
+    for (int r = 0; r < report->n_ranks; r++) {
+        const struct stachio_rank *rank = &report->ranks[r];
+        snprintf(label, sizeof label, "Rank %d", r);
+        text_format(out, "%-14s host %s, pid %" PRId64 ": %s%s%s\n", label, rank->host, rank->pid,
+                    rank->device, *rank->bus ? " at " : "", rank->bus);
+    }
+}
+
 void print_report(struct text *out, const struct stachio_report *report, const struct stachio_floor *floor) {
     bool is_ours = report->engine == STACHIO_ENGINE_STACHIO;
     char peak[SIZE_TEXT_BYTES];
@@ -81,6 +96,8 @@ void print_report(struct text *out, const struct stachio_report *report, const s
         text_format(out, "No GPU since   %s\n", report->device_reason);
     if (report->fallback_reason)
         text_format(out, "Since          %s\n", report->fallback_reason);
+    if (is_ours)
+        add_ranks(out, report);
     text_format(out, "Time           %.4f s: planning %.4f s, running %.4f s\n",
                 report->plan_seconds + report->execute_seconds, report->plan_seconds,
                 report->execute_seconds);

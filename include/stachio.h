@@ -267,6 +267,14 @@ struct stachio_operator {
     double seconds; /* summed over workers, without the operators after it */
 };
 
+/* Where a rank runs. */
+struct stachio_rank {
+    const char *host;
+    int64_t pid;
+    const char *device; /* "cpu", or the GPU's name */
+    const char *bus;    /* its PCI address; "": the CPU */
+};
+
 struct stachio_report {
     enum stachio_engine engine; /* who answered: STACHIO_ENGINE_STACHIO or STACHIO_ENGINE_DUCKDB */
     const char
@@ -280,6 +288,9 @@ struct stachio_report {
     int n_operators;
     const char *device;        /* "cpu", or the GPU's name */
     const char *device_reason; /* why STACHIO_DEVICE_AUTO came to the CPU ("no NVIDIA driver"), else NULL */
+    const char *network;       /* how rows travel between ranks; NULL: there is one */
+    const struct stachio_rank *ranks; /* none where there is one */
+    int n_ranks;
 };
 /* After execute. What *out_report points to belongs to the query. */
 void stachio_query_report(struct stachio_query *query, struct stachio_report *out_report);

@@ -72,12 +72,28 @@ static enum sx_status open_device_cache(const struct stachio_db *db, const struc
     return SX_OK;
 }
 
-static enum sx_status open_parts(struct stachio_db *db, const struct stachio_options *options,
-                                 struct sx_error *error) {
+/* The ranks of a host get its GPUs in turn; those that share one share its memory. */
+static enum sx_status open_device(struct stachio_db *db, struct sx_net *net,
+                                  const struct stachio_options *options, struct sx_error *error) {
+    const size_t limit = (size_t)options->device_memory_limit_bytes;
+    int local_rank = 0, n_sharing = 1;
+    if (net) {
+        db->seats = calloc((size_t)sx_net_size(net), sizeof *db->seats);
+        if (!db->seats)
+            return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for %d ranks", sx_net_size(net));
+        SX_TRY(sx_seats_meet(net, db->seats, &local_rank, error));
+    }
+    SX_TRY(sx_device_choose(options->device, local_rank, &db->device, error));
+    if (net)
+        SX_TRY(sx_seats_tell(net, &db->device, db->seats, &n_sharing, error));
+    return sx_device_open(&db->device, limit, n_sharing, &db->backend, error);
+}
+
+static enum sx_status open_parts(struct stachio_db *db, struct sx_net *net,
+                                 const struct stachio_options *options, struct sx_error *error) {
     size_t limit = options->memory_limit_bytes < SIZE_MAX ? (size_t)options->memory_limit_bytes : SIZE_MAX;
     SX_TRY(sx_pool_create(limit, &db->pool, error));
-    SX_TRY(sx_device_open(options->device, (size_t)options->device_memory_limit_bytes, &db->device,
-                          &db->backend, error));
+    SX_TRY(open_device(db, net, options, error));
     db->io = options->io;
     db->cache_bytes = choose_cache(options, db->backend, limit);
     SX_TRY(open_device_cache(db, options, error));
@@ -88,8 +104,8 @@ static enum sx_status open_parts(struct stachio_db *db, const struct stachio_opt
     return status;
 }
 
-enum stachio_status sx_db_open(const struct stachio_options *options, struct stachio_db **out_db,
-                               struct stachio_error *error) {
+enum stachio_status sx_db_open(const struct stachio_options *options, struct sx_net *net,
+                               struct stachio_db **out_db, struct stachio_error *error) {
     struct stachio_options known;
     enum stachio_status status = read_options(options, &known, error);
     if (status)
@@ -102,7 +118,7 @@ enum stachio_status sx_db_open(const struct stachio_options *options, struct sta
     pthread_mutex_init(&db->lock, NULL);
     db->threads = known.threads;
     struct sx_error inner = {0};
-    if (open_parts(db, &known, &inner) != SX_OK) {
+    if (open_parts(db, net, &known, &inner) != SX_OK) {
         sx_db_release(db);
         return sx_api_fail(&inner, error);
     }
@@ -118,17 +134,8 @@ enum stachio_status stachio_open(const struct stachio_options *options, struct s
         return sx_ranks_open_launched(options, out_db, error);
     const char *ranks = sx_environment("STACHIO_LOCAL_RANKS");
     const int n = ranks ? atoi(ranks) : 1;
-    struct sx_error inner = {0};
-    struct stachio_db *db = NULL;
-    enum stachio_status status = sx_db_open(options, &db, error);
-    if (status)
-        return status;
-    if (n > 1 && sx_ranks_start_local(db, options, n < MOST_RANKS ? n : MOST_RANKS, &inner) != SX_OK) {
-        sx_db_release(db);
-        return sx_api_fail(&inner, error);
-    }
-    *out_db = db;
-    return STACHIO_OK;
+    return n > 1 ? sx_ranks_open_local(options, n < MOST_RANKS ? n : MOST_RANKS, out_db, error)
+                 : sx_db_open(options, NULL, out_db, error);
 }
 
 struct stachio_db *sx_db_retain(struct stachio_db *db) {
@@ -156,6 +163,7 @@ void sx_db_release(struct stachio_db *db) {
     if (db->pool)
         sx_pool_destroy(db->pool);
     pthread_mutex_destroy(&db->lock);
+    free(db->seats);
     free(db);
 }
 

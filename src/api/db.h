@@ -6,7 +6,7 @@
 #include <stachio.h>
 #include <stdatomic.h>
 
-#include "api/device.h"
+#include "api/seat.h"
 #include "base/arena.h"
 #include "exec/execute.h"
 #include "plan/frontend.h"
@@ -40,6 +40,7 @@ struct stachio_db {
     struct sx_arena inspect_arena;
     struct sx_arena topology_arena;
     struct sx_net *net;     /* NULL: there is one rank */
+    struct sx_seat *seats;  /* one a rank; NULL: there is one */
     bool is_launched;       /* the ranks are processes, and this is one of them */
     struct sx_ranks *ranks; /* rank 0, where the others are threads of this process; else NULL */
 };
@@ -49,9 +50,9 @@ static inline const char *sx_db_device(const struct stachio_db *db) {
     return db->device.name ? db->device.name : "cpu";
 }
 
-/* stachio_open of one rank. */
-enum stachio_status sx_db_open(const struct stachio_options *options, struct stachio_db **out_db,
-                               struct stachio_error *error);
+/* stachio_open of one rank. `net` (NULL: there is one rank) serves to share out the GPUs: collective. */
+enum stachio_status sx_db_open(const struct stachio_options *options, struct sx_net *net,
+                               struct stachio_db **out_db, struct stachio_error *error);
 struct stachio_db *sx_db_retain(struct stachio_db *db);
 void sx_db_release(struct stachio_db *db);
 

@@ -7,27 +7,26 @@
 
 #include "api/library.h"
 #include "backend/cpu/cpu.h"
-#include "backend/cuda/load.h"
 
-static enum sx_status open_cuda(size_t limit_bytes, struct sx_device *device, struct sx_error *error) {
+static enum sx_status choose_cuda(int number, struct sx_device *device, struct sx_error *error) {
     char problem[512];
-    void *library = sx_library_load("libstachio_cuda.so", "STACHIO_CUDA_LIBRARY", RTLD_NOW | RTLD_LOCAL,
-                                    problem, sizeof problem);
-    if (!library)
+    device->library = sx_library_load("libstachio_cuda.so", "STACHIO_CUDA_LIBRARY", RTLD_NOW | RTLD_LOCAL,
+                                      problem, sizeof problem);
+    if (!device->library)
         return sx_error_set(error, SX_UNSUPPORTED, "no CUDA backend: %s", problem);
-    sx_cuda_open_function open = (sx_cuda_open_function)(uintptr_t)dlsym(library, "sx_cuda_open");
-    enum sx_status status =
-        open ? open(limit_bytes, &device->backend, &device->name, error)
-             : sx_error_set(error, SX_UNSUPPORTED, "no CUDA backend: the library lacks sx_cuda_open");
-    if (status == SX_OK)
-        status = sx_backend_check(device->backend, error);
-    if (status != SX_OK) {
-        dlclose(library);
-        *device = (struct sx_device){0};
-        return status;
-    }
-    device->library = library;
-    return SX_OK;
+    sx_cuda_choose_function choose =
+        (sx_cuda_choose_function)(uintptr_t)dlsym(device->library, "sx_cuda_choose");
+    return choose ? choose(number, &device->choice, error)
+                  : sx_error_set(error, SX_UNSUPPORTED, "no CUDA backend: the library lacks sx_cuda_choose");
+}
+
+static enum sx_status open_cuda(size_t limit_bytes, int n_sharing, struct sx_device *device,
+                                struct sx_error *error) {
+    sx_cuda_open_function open = (sx_cuda_open_function)(uintptr_t)dlsym(device->library, "sx_cuda_open");
+    if (!open)
+        return sx_error_set(error, SX_UNSUPPORTED, "no CUDA backend: the library lacks sx_cuda_open");
+    SX_TRY(open(&device->choice, limit_bytes, n_sharing, &device->backend, &device->name, error));
+    return sx_backend_check(device->backend, error);
 }
 
 /* Costs microseconds; loading the library and the driver costs far more. */
@@ -37,7 +36,7 @@ static bool may_have_gpu(void) {
 }
 
 /* What AUTO stands for where STACHIO_DEVICE says so. */
-static enum sx_status choose(enum stachio_device *wanted, struct sx_error *error) {
+static enum sx_status read_environment(enum stachio_device *wanted, struct sx_error *error) {
     static const char *const names[] = {
         [STACHIO_DEVICE_AUTO] = "auto", [STACHIO_DEVICE_CPU] = "cpu", [STACHIO_DEVICE_CUDA] = "cuda"};
     const char *named = *wanted == STACHIO_DEVICE_AUTO ? sx_environment("STACHIO_DEVICE") : NULL;
@@ -51,24 +50,38 @@ static enum sx_status choose(enum stachio_device *wanted, struct sx_error *error
     return sx_error_set(error, SX_USAGE, "STACHIO_DEVICE: '%s' is none of auto, cpu, cuda", named);
 }
 
-enum sx_status sx_device_open(enum stachio_device wanted, size_t limit_bytes, struct sx_device *out_device,
-                              const struct sx_backend **out_backend, struct sx_error *error) {
+/* Not this device: the CPU, unless it was asked for. */
+static enum sx_status do_without(struct sx_device *device, const struct sx_error *problem,
+                                 struct sx_error *error) {
+    const bool is_wanted = device->is_wanted;
+    sx_device_close(device);
+    if (is_wanted)
+        return sx_error_set(error, problem->status == SX_UNSUPPORTED ? SX_USAGE : problem->status,
+                            "device cuda: %s", problem->text);
+    snprintf(device->reason, sizeof device->reason, "%.255s", problem->text);
+    return SX_OK;
+}
+
+enum sx_status sx_device_choose(enum stachio_device wanted, int number, struct sx_device *out_device,
+                                struct sx_error *error) {
     struct sx_error problem = {0};
     *out_device = (struct sx_device){0};
-    *out_backend = &sx_cpu_backend;
-    SX_TRY(choose(&wanted, error));
+    SX_TRY(read_environment(&wanted, error));
     if (wanted == STACHIO_DEVICE_CPU)
         return SX_OK;
-    enum sx_status status = wanted == STACHIO_DEVICE_CUDA || may_have_gpu()
-                                ? open_cuda(limit_bytes, out_device, &problem)
-                                : sx_error_set(&problem, SX_UNSUPPORTED, "no NVIDIA driver");
-    if (status == SX_OK)
-        *out_backend = out_device->backend;
-    else if (wanted == STACHIO_DEVICE_CUDA)
-        return sx_error_set(error, status == SX_UNSUPPORTED ? SX_USAGE : status, "device cuda: %s",
-                            problem.text);
-    else
-        snprintf(out_device->reason, sizeof out_device->reason, "%.255s", problem.text);
+    out_device->is_wanted = wanted == STACHIO_DEVICE_CUDA;
+    const enum sx_status status = out_device->is_wanted || may_have_gpu()
+                                      ? choose_cuda(number, out_device, &problem)
+                                      : sx_error_set(&problem, SX_UNSUPPORTED, "no NVIDIA driver");
+    return status == SX_OK ? SX_OK : do_without(out_device, &problem, error);
+}
+
+enum sx_status sx_device_open(struct sx_device *device, size_t limit_bytes, int n_sharing,
+                              const struct sx_backend **out_backend, struct sx_error *error) {
+    struct sx_error problem = {0};
+    if (device->library && open_cuda(limit_bytes, n_sharing, device, &problem) != SX_OK)
+        SX_TRY(do_without(device, &problem, error));
+    *out_backend = device->library ? device->backend : &sx_cpu_backend;
     return SX_OK;
 }
 
@@ -76,7 +89,7 @@ void sx_device_close(struct sx_device *device) {
     if (!device->library)
         return;
     sx_cuda_close_function close = (sx_cuda_close_function)(uintptr_t)dlsym(device->library, "sx_cuda_close");
-    if (close)
+    if (close && device->backend)
         close(device->backend);
     dlclose(device->library);
     *device = (struct sx_device){0};

@@ -162,6 +162,18 @@ static int copy_operators(struct stachio_query *query) {
     return n;
 }
 
+static int copy_ranks(struct stachio_query *query, const struct stachio_rank **out_ranks) {
+    const struct stachio_db *db = query->db;
+    const int n = db->net ? sx_net_size(db->net) : 0;
+    struct stachio_rank *ranks = SX_ARENA_ARRAY(&query->arena, n, struct stachio_rank);
+    for (int r = 0; ranks && r < n; r++) {
+        const struct sx_seat *seat = &db->seats[r];
+        ranks[r] = (struct stachio_rank){seat->host, seat->pid, seat->device, seat->bus};
+    }
+    *out_ranks = ranks;
+    return ranks ? n : 0;
+}
+
 void stachio_query_report(struct stachio_query *query, struct stachio_report *out_report) {
     *out_report = (struct stachio_report){
         .engine = query->engine,
@@ -172,7 +184,9 @@ void stachio_query_report(struct stachio_query *query, struct stachio_report *ou
         .plan_seconds = query->plan_seconds,
         .execute_seconds = query->execute_seconds,
         .peak_memory_bytes = (int64_t)sx_pool_usage(query->db->pool).peak_bytes,
+        .network = query->db->net ? sx_net_transport(query->db->net) : NULL,
     };
+    out_report->n_ranks = copy_ranks(query, &out_report->ranks);
     stachio_query_progress(query, &out_report->progress);
     if (query->run && query->engine == STACHIO_ENGINE_STACHIO)
         out_report->n_operators = copy_operators(query);

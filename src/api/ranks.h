@@ -9,13 +9,15 @@
 
 struct sx_ranks;
 
-/* Ranks 1 … n - 1 become threads of this process with handles like `db`, which becomes rank 0: for tests. */
-SX_MUST_CHECK enum sx_status sx_ranks_start_local(struct stachio_db *db,
-                                                  const struct stachio_options *options, int n,
-                                                  struct sx_error *error);
+/* stachio_open of n ranks, of which 1 … n - 1 are threads of this process: for tests. */
+enum stachio_status sx_ranks_open_local(const struct stachio_options *options, int n,
+                                        struct stachio_db **out_db, struct stachio_error *error);
 /* stachio_open where mpirun or srun has started several ranks: collective, on each of them. */
 enum stachio_status sx_ranks_open_launched(const struct stachio_options *options, struct stachio_db **out_db,
                                            struct stachio_error *error);
+/* Either's, of one rank. Takes the net over in every case. */
+enum stachio_status sx_ranks_open_one(const struct stachio_options *options, struct sx_net *net,
+                                      struct stachio_db **out_db, struct stachio_error *error);
 /* Such a rank goes; rank 0 tells the others to. */
 void sx_ranks_leave(struct stachio_db *db);
 /* Ends the ranks, if there are several. */

@@ -35,14 +35,11 @@ static const char *interface_of(const struct stachio_options *options) {
     return options && options->size_bytes >= needed ? options->interface : NULL;
 }
 
-enum stachio_status sx_ranks_open_launched(const struct stachio_options *options, struct stachio_db **out_db,
-                                           struct stachio_error *error) {
+enum stachio_status sx_ranks_open_one(const struct stachio_options *options, struct sx_net *net,
+                                      struct stachio_db **out_db, struct stachio_error *error) {
     struct sx_error inner = {0};
-    struct sx_net *net;
     struct stachio_db *db;
-    if (sx_launch_open(interface_of(options), &net, &inner) != SX_OK)
-        return sx_api_fail(&inner, error);
-    enum stachio_status status = sx_db_open(options, &db, error);
+    enum stachio_status status = sx_db_open(options, net, &db, error);
     if (status) {
         (void)sx_error_set(&inner, SX_USAGE, "%.1900s", error ? error->text : "it does not start");
         sx_net_fail(net, &inner);
@@ -55,9 +52,20 @@ enum stachio_status sx_ranks_open_launched(const struct stachio_options *options
         return sx_api_fail(&inner, error);
     }
     db->net = net;
-    db->is_launched = true;
     *out_db = db;
     return STACHIO_OK;
+}
+
+enum stachio_status sx_ranks_open_launched(const struct stachio_options *options, struct stachio_db **out_db,
+                                           struct stachio_error *error) {
+    struct sx_error inner = {0};
+    struct sx_net *net;
+    if (sx_launch_open(interface_of(options), &net, &inner) != SX_OK)
+        return sx_api_fail(&inner, error);
+    enum stachio_status status = sx_ranks_open_one(options, net, out_db, error);
+    if (!status)
+        (*out_db)->is_launched = true;
+    return status;
 }
 
 void sx_ranks_leave(struct stachio_db *db) {

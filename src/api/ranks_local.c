@@ -1,69 +1,86 @@
 /* Ranks that are threads of one process. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "api/ranks.h"
 #include "api/system.h"
 #include "net/local.h"
 
+struct follower {
+    const struct stachio_options *options; /* until all ranks have opened */
+    struct sx_net *net;
+    pthread_t thread;
+};
+
 struct sx_ranks {
-    int n_followers;
-    struct stachio_db **followers;
-    pthread_t *threads;
+    int n_followers; /* that were started */
+    struct follower *followers;
 };
 
 static void *follow(void *context) {
-    struct stachio_db *db = context;
+    const struct follower *self = context;
+    struct stachio_error error = {0};
+    struct stachio_db *db;
+    if (sx_ranks_open_one(self->options, self->net, &db, &error) != STACHIO_OK)
+        return NULL; /* the others have heard of it */
     sx_ranks_follow(db);
     sx_net_close(db->net);
     sx_db_release(db);
     return NULL;
 }
 
-static enum sx_status start_follower(struct sx_ranks *ranks, const struct stachio_options *options,
-                                     struct sx_net *net, struct sx_error *error) {
-    struct stachio_error failure = {0};
-    struct stachio_db *db;
-    if (sx_db_open(options, &db, &failure) != STACHIO_OK)
-        return sx_error_set(error, SX_OUT_OF_MEMORY, "%.2000s", failure.text);
-    db->net = net;
-    sigset_t previous;
-    sx_signals_block(&previous);
-    const int failed = pthread_create(&ranks->threads[ranks->n_followers], NULL, follow, db);
-    sx_signals_restore(&previous);
-    if (failed) {
-        sx_db_release(db);
-        return sx_error_set(error, SX_OUT_OF_MEMORY, "a rank's thread could not be started: %s",
-                            strerror(failed));
-    }
-    ranks->n_followers++;
-    return SX_OK;
+static void join(struct sx_ranks *ranks) {
+    for (int i = 0; i < ranks->n_followers; i++)
+        pthread_join(ranks->followers[i].thread, NULL);
+    free(ranks->followers);
+    free(ranks);
 }
 
-enum sx_status sx_ranks_start_local(struct stachio_db *db, const struct stachio_options *options, int n,
-                                    struct sx_error *error) {
-    struct sx_net **nets = calloc((size_t)n, sizeof *nets);
+/* Those that do not start are as dead. */
+static struct sx_ranks *start_followers(const struct stachio_options *options, struct sx_net *const *nets,
+                                        int n) {
     struct sx_ranks *ranks = calloc(1, sizeof *ranks);
-    pthread_t *threads = calloc((size_t)n, sizeof *threads);
-    enum sx_status status = nets && ranks && threads
-                                ? sx_net_local_create(n, nets, error)
-                                : sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for ranks");
-    if (status != SX_OK) {
-        free(nets);
-        free(ranks);
-        free(threads);
-        return status;
+    struct follower *followers = calloc((size_t)n, sizeof *followers);
+    sigset_t previous;
+    int started = 0;
+    sx_signals_block(&previous);
+    while (ranks && followers && started < n) {
+        followers[started] = (struct follower){options, nets[started], 0};
+        if (pthread_create(&followers[started].thread, NULL, follow, &followers[started]) != 0)
+            break;
+        started++;
     }
-    ranks->threads = threads;
-    db->ranks = ranks;
-    db->net = nets[0];
-    int started = 1;
-    for (; status == SX_OK && started < n; started++)
-        status = start_follower(ranks, options, nets[started], error);
-    if (status != SX_OK) /* those that did not start are as dead */
-        for (int r = started - 1; r < n; r++)
-            sx_net_local_kill(nets[r]);
+    sx_signals_restore(&previous);
+    for (int i = started; i < n; i++)
+        sx_net_local_kill(nets[i]);
+    for (int i = started; i < n; i++)
+        sx_net_close(nets[i]);
+    if (!ranks || !followers) {
+        free(ranks);
+        free(followers);
+        return NULL;
+    }
+    *ranks = (struct sx_ranks){started, followers};
+    return ranks;
+}
+
+enum stachio_status sx_ranks_open_local(const struct stachio_options *options, int n,
+                                        struct stachio_db **out_db, struct stachio_error *error) {
+    struct stachio_error unheard;
+    struct sx_error inner = {0};
+    struct sx_net **nets = calloc((size_t)n, sizeof *nets);
+    enum sx_status made = nets ? sx_net_local_create(n, nets, &inner)
+                               : sx_error_set(&inner, SX_OUT_OF_MEMORY, "no memory for %d ranks", n);
+    if (made != SX_OK) {
+        free(nets);
+        return sx_api_fail(&inner, error);
+    }
+    struct sx_ranks *ranks = start_followers(options, nets + 1, n - 1);
+    enum stachio_status status = sx_ranks_open_one(options, nets[0], out_db, error ? error : &unheard);
     free(nets);
+    if (!status)
+        (*out_db)->ranks = ranks;
+    else if (ranks)
+        join(ranks);
     return status;
 }
 
@@ -73,9 +90,6 @@ void sx_ranks_stop(struct stachio_db *db) {
     sx_ranks_tell_stop(db);
     sx_net_close(db->net);
     db->net = NULL;
-    for (int i = 0; i < db->ranks->n_followers; i++)
-        pthread_join(db->ranks->threads[i], NULL);
-    free(db->ranks->threads);
-    free(db->ranks);
+    join(db->ranks);
     db->ranks = NULL;
 }

@@ -1,11 +1,12 @@
 /* What the machine has, and what is meant for which rank. */
 #include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "api/library.h"
 #include "api/ranks.h"
+#include "api/seat.h"
 #include "topology/load.h"
 
 static enum sx_status no_memory(struct sx_error *error) {
@@ -70,22 +71,21 @@ static void choose(const struct stachio_topology *topology, int local_rank, stru
                  topology->interfaces[interface].name);
 }
 
-static struct sx_placement here(void) {
-    struct sx_placement placement = {.pid = getpid()};
-    if (gethostname(placement.host, sizeof placement.host - 1) != 0)
-        snprintf(placement.host, sizeof placement.host, "unknown");
-    return placement;
-}
-
 enum sx_status sx_place(struct sx_net *net, const struct stachio_topology *topology,
                         struct sx_placement *out_placements, struct sx_error *error) {
-    struct sx_placement own = here();
+    struct sx_seat *seats = calloc((size_t)sx_net_size(net), sizeof *seats);
+    struct sx_placement own = {0};
     int local_rank = 0;
-    SX_TRY(sx_net_gather(net, &own, sizeof own, out_placements, NULL, error));
-    for (int r = 0; r < sx_net_rank(net); r++)
-        local_rank += strcmp(out_placements[r].host, own.host) == 0;
-    choose(topology, local_rank, &own);
-    return sx_net_gather(net, &own, sizeof own, out_placements, NULL, error);
+    enum sx_status status = seats ? sx_seats_meet(net, seats, &local_rank, error) : no_memory(error);
+    if (status == SX_OK) {
+        const struct sx_seat *seat = &seats[sx_net_rank(net)];
+        own.pid = seat->pid;
+        memcpy(own.host, seat->host, sizeof own.host);
+        choose(topology, local_rank, &own);
+        status = sx_net_gather(net, &own, sizeof own, out_placements, NULL, error);
+    }
+    free(seats);
+    return status;
 }
 
 /* ---- what is told ---- */

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pathlib
+import re
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "lib"))
@@ -85,11 +86,24 @@ def check_emulated(tables):
             check_equal(tables, DuckDB(tables), sql, "--fallback", "forbid")
 
 
+def check_ranks(tables):
+    """Ranks get the GPUs in turn, by their PCI address (which the emulator's order is not)."""
+    with environment(STACHIO_CUDA_LIBRARY=EMULATED, STACHIO_LOCAL_RANKS="3", CUDA_EMULATOR_DEVICES="2"):
+        text = analyze(tables, "--device", "cuda")
+        places = re.findall(r"^Rank (\d) +host [^ ]+, pid \d+: emulated at ([0-9a-f:.]+)$", text, re.MULTILINE)
+        require(places == [("0", "0000:a0:00.0"), ("1", "0000:a1:00.0"), ("2", "0000:a0:00.0")], text)
+        require("Network        local" in text, text)
+        for sql in QUERIES:
+            check_equal(tables, DuckDB(tables), sql, "--fallback", "forbid", "--device", "cuda")
+        require("Rank 2         host " in analyze(tables, "--device", "cpu") and ": cpu\n" in analyze(tables, "--device", "cpu"),
+                "ranks on the CPU")
+
+
 def main():
     checks = Checks()
     with scratch_directory() as scratch:
         tables = make_tables(os.path.join(scratch, "tables"))
-        for check in [check_without_gpu, check_environment] + ([check_emulated] if os.path.exists(EMULATED) else []):
+        for check in [check_without_gpu, check_environment] + ([check_emulated, check_ranks] if os.path.exists(EMULATED) else []):
             with checks.case(check.__name__):
                 check(tables)
     checks.finish()

@@ -327,7 +327,8 @@ static void try_little_memory(struct conformance *c, const struct functions *f) 
     struct conformance small = *c;
     struct pieces pieces = {.codec = SX_CODEC_ZSTD, .fills_memory = true};
     const char *name;
-    enum sx_status status = f->open_device((size_t)SMALL_MIB << 20, &small.backend, &name, &small.error);
+    enum sx_status status =
+        f->open_device(NULL, (size_t)SMALL_MIB << 20, 1, &small.backend, &name, &small.error);
     assert(status == SX_OK);
     status = small.backend->ops.stream_create(small.backend, small.pool, NULL, &small.stream, &small.error);
     assert(status == SX_OK);

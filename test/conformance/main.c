@@ -80,7 +80,7 @@ static int run_loaded(const char *path, int n_wanted, char **wanted) {
         printf("%s: not a backend\n", path);
         return 1;
     }
-    if (open_device(0, &backend, &name, &error) != SX_OK) {
+    if (open_device(NULL, 0, 1, &backend, &name, &error) != SX_OK) {
         printf("skipped: %s\n", error.text);
         return EXIT_SKIPPED;
     }

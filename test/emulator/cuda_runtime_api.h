@@ -47,6 +47,7 @@ struct cudaDeviceProp {
 cudaError_t cudaGetDeviceCount(int *out_count);
 cudaError_t cudaSetDevice(int device);
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out_properties, int device);
+cudaError_t cudaDeviceGetPCIBusId(char *out_bus, int bytes, int device);
 cudaError_t cudaDeviceGetAttribute(int *out_value, enum cudaDeviceAttr attribute, int device);
 cudaError_t cudaMemGetInfo(size_t *out_free, size_t *out_total);
 cudaError_t cudaMalloc(void **out_memory, size_t bytes);

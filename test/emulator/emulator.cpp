@@ -337,6 +337,8 @@ void emulator::launch(dim3 grid, dim3 block, size_t shared_bytes, const std::fun
             }
 }
 
+static thread_local int current_device;
+
 extern "C" {
 
 /* For what stands in for another library's kernels (nvcomp.c). */
@@ -345,18 +347,42 @@ __attribute__((visibility("default"))) void emulator_open_memory(bool open) {
 }
 
 struct emulated_stream {
-    int unused;
+    int device;
 };
 struct emulated_event {
     int unused;
 };
+}
 
+/* Work for a stream of another device than the calling thread's fails on a GPU. */
+void emulator::check_stream(cudaStream_t stream) {
+    if (!stream || stream->device == current_device)
+        return;
+    fprintf(stderr, "emulator: device %d is the thread's, %d the stream's\n", current_device, stream->device);
+    abort();
+}
+
+extern "C" {
+
+/* CUDA_EMULATOR_DEVICES=N: so many, in an order that is not that of their addresses. */
 cudaError_t cudaGetDeviceCount(int *out_count) {
-    *out_count = 1;
+    const char *wanted = getenv("CUDA_EMULATOR_DEVICES");
+    *out_count = wanted ? atoi(wanted) : 1;
     return cudaSuccess;
 }
 cudaError_t cudaSetDevice(int device) {
-    return device == 0 ? cudaSuccess : cudaErrorInvalidValue;
+    int n;
+    cudaGetDeviceCount(&n);
+    if (device < 0 || device >= n)
+        return cudaErrorInvalidValue;
+    current_device = device;
+    return cudaSuccess;
+}
+cudaError_t cudaDeviceGetPCIBusId(char *out_bus, int bytes, int device) {
+    int n;
+    cudaGetDeviceCount(&n);
+    snprintf(out_bus, (size_t)bytes, "0000:%02X:00.0", 0xA0 + n - 1 - device);
+    return cudaSuccess;
 }
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int) {
     *out = cudaDeviceProp{"emulated", (size_t)8 << 30, 4, 9, 0};
@@ -380,7 +406,8 @@ cudaError_t cudaFree(void *memory) {
     give_memory(memory);
     return cudaSuccess;
 }
-cudaError_t cudaMallocAsync(void **out_memory, size_t bytes, cudaStream_t) {
+cudaError_t cudaMallocAsync(void **out_memory, size_t bytes, cudaStream_t stream) {
+    emulator::check_stream(stream);
     return cudaMalloc(out_memory, bytes);
 }
 cudaError_t cudaFreeAsync(void *memory, cudaStream_t) {
@@ -408,20 +435,23 @@ cudaError_t cudaHostUnregister(void *memory) {
     registered.remove(memory);
     return cudaSuccess;
 }
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind, cudaStream_t) {
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind,
+                            cudaStream_t stream) {
+    emulator::check_stream(stream);
     guard_open open;
     if (bytes)
         memcpy(to, from, bytes);
     return cudaSuccess;
 }
-cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t) {
+cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t stream) {
+    emulator::check_stream(stream);
     guard_open open;
     if (bytes)
         memset(memory, value, bytes);
     return cudaSuccess;
 }
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out_stream, unsigned) {
-    *out_stream = new emulated_stream();
+    *out_stream = new emulated_stream{current_device};
     return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {

@@ -33,6 +33,7 @@ struct place {
 extern thread_local place here;
 /* Runs `body` for every thread of every block; the caller is back when all have ended. */
 void launch(dim3 grid, dim3 block, size_t shared_bytes, const std::function<void()> &body);
+void check_stream(cudaStream_t stream);
 unsigned char *shared_memory();
 void block_barrier();
 /* Every lane in `mask` gives a word; all are in the warp's slots when it returns. */
@@ -48,7 +49,8 @@ unsigned lane();
 #define warpSize  32
 
 #define SX_LAUNCH(kernel, blocks, threads, shared_bytes, stream, ...) \
-    ((void)(stream), emulator::launch((blocks), (threads), (shared_bytes), [=]() { kernel(__VA_ARGS__); }))
+    (emulator::check_stream(stream),                                  \
+     emulator::launch((blocks), (threads), (shared_bytes), [=]() { kernel(__VA_ARGS__); }))
 #define SX_DYNAMIC_SHARED(name) unsigned char *name = emulator::shared_memory()
 
 /* ---- barriers and warps ---- */

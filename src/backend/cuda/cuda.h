@@ -73,6 +73,11 @@ static inline struct cuda_stream *cuda_stream_of(struct sx_stream *stream) {
 
 /* ---- stream.c ---- */
 
+/* For the calling thread; every thread of the process that calls CUDA does so by this. */
+cudaError_t cuda_choose_device(int ordinal);
+/* Until all that was issued to the device is done; it is the calling thread's then. */
+void cuda_wait(const struct cuda_device *device);
+
 void cuda_stream_free(struct cuda_stream *stream);
 /* Call first in every primitive that issues work. SX_CANCELLED when the query is. */
 SX_MUST_CHECK enum sx_status cuda_enter(struct sx_stream *stream, struct cuda_stream **out_stream);

@@ -1,9 +1,13 @@
 /* The device, and the table of the backend's primitives. */
+#include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "backend/cuda/cache.h"
 #include "backend/cuda/inflate.h"
+
+enum { LEAST_MAJOR = 8 }; /* compute capability */
 
 /* Rows that a scan puts into a batch: enough pages to keep all processors at work, and so few that some
  * batches fit into the device's memory, with CHUNK_BYTES for each row. */
@@ -55,26 +59,62 @@ static const struct sx_backend_ops operations = {
     .decode = sx_cuda_decode,
 };
 
-static enum sx_status find_device(int *out_ordinal, struct cudaDeviceProp *out_properties,
-                                  struct sx_error *error) {
+/* ---- choosing ---- */
+
+enum { MOST_DEVICES = 64 };
+
+/* CUDA's own order is by speed. */
+static int compare_by_bus(const void *a, const void *b) {
+    return strcmp(((const struct sx_cuda_choice *)a)->bus, ((const struct sx_cuda_choice *)b)->bus);
+}
+
+/* Those that are new enough. */
+static int list_devices(int n, struct sx_cuda_choice *choices) {
+    int found = 0;
+    for (int i = 0; i < n && i < MOST_DEVICES; i++) {
+        struct sx_cuda_choice *choice = &choices[found];
+        int major = 0;
+        *choice = (struct sx_cuda_choice){.ordinal = i};
+        if (cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, i) != cudaSuccess ||
+            major < LEAST_MAJOR ||
+            cudaDeviceGetPCIBusId(choice->bus, (int)sizeof choice->bus, i) != cudaSuccess)
+            continue;
+        for (char *at = choice->bus; *at; at++)
+            *at = (char)tolower((unsigned char)*at);
+        found++;
+    }
+    qsort(choices, (size_t)found, sizeof *choices, compare_by_bus);
+    return found;
+}
+
+static bool works(struct sx_cuda_choice *choice) {
+    struct cudaDeviceProp properties;
+    if (cudaGetDeviceProperties(&properties, choice->ordinal) != cudaSuccess ||
+        cuda_choose_device(choice->ordinal) != cudaSuccess || cudaFree(NULL) != cudaSuccess)
+        return false;
+    snprintf(choice->name, sizeof choice->name, "%.255s", properties.name);
+    return true;
+}
+
+enum sx_status sx_cuda_choose(int number, struct sx_cuda_choice *out_choice, struct sx_error *error) {
+    struct sx_cuda_choice choices[MOST_DEVICES];
     int n = 0;
-    cudaError_t result = cudaGetDeviceCount(&n);
+    const cudaError_t result = cudaGetDeviceCount(&n);
     if (result != cudaSuccess || n == 0)
         return sx_error_set(error, SX_UNSUPPORTED, "no CUDA device: %s",
                             result == cudaSuccess ? "none found" : cudaGetErrorString(result));
+    n = list_devices(n, choices);
     for (int i = 0; i < n; i++) {
-        if (cudaGetDeviceProperties(out_properties, i) != cudaSuccess || out_properties->major < 8)
+        struct sx_cuda_choice *choice = &choices[(number + i) % n];
+        if (!works(choice))
             continue;
-        result = cudaSetDevice(i);
-        if (result == cudaSuccess)
-            result = cudaFree(NULL); /* makes the context */
-        if (result != cudaSuccess)
-            continue;
-        *out_ordinal = i;
+        *out_choice = *choice;
         return SX_OK;
     }
     return sx_error_set(error, SX_UNSUPPORTED, "no CUDA device that works (compute capability 8.0 or later)");
 }
+
+/* ---- opening ---- */
 
 /* Freed memory stays with the process. */
 static void keep_memory(int ordinal) {
@@ -93,19 +133,26 @@ static struct sx_cache_usage get_cache_usage(const struct sx_backend *backend) {
     return cuda_cache_usage(((const struct cuda_device *)backend)->cache);
 }
 
-enum sx_status sx_cuda_open(size_t limit_bytes, const struct sx_backend **out_backend, const char **out_name,
+enum sx_status sx_cuda_open(const struct sx_cuda_choice *choice, size_t limit_bytes, int n_sharing,
+                            const struct sx_backend **out_backend, const char **out_name,
                             struct sx_error *error) {
-    struct cudaDeviceProp properties;
-    int ordinal = 0;
-    SX_TRY(find_device(&ordinal, &properties, error));
     size_t free_bytes = 0, total_bytes = 0;
-    (void)cudaMemGetInfo(&free_bytes, &total_bytes);
+    struct sx_cuda_choice first;
+    if (!choice)
+        SX_TRY(sx_cuda_choose(0, &first, error));
+    choice = choice ? choice : &first;
+    cudaError_t result = cuda_choose_device(choice->ordinal);
+    if (result == cudaSuccess)
+        result = cudaMemGetInfo(&free_bytes, &total_bytes);
+    if (result != cudaSuccess)
+        return sx_error_set(error, SX_UNSUPPORTED, "the device at %s: %s", choice->bus,
+                            cudaGetErrorString(result));
     struct cuda_device *device = calloc(1, sizeof *device);
     if (!device)
         return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for a device");
-    device->ordinal = ordinal;
-    device->limit_bytes = limit_bytes ? limit_bytes : free_bytes / 10 * 9;
-    memcpy(device->name, properties.name, sizeof device->name - 1);
+    device->ordinal = choice->ordinal;
+    device->limit_bytes = limit_bytes ? limit_bytes : free_bytes / 10 * 9 / (size_t)n_sharing;
+    memcpy(device->name, choice->name, sizeof device->name);
     enum sx_status status = sx_pool_create(device->limit_bytes, &device->budget, error);
     if (status == SX_OK)
         status = cuda_cache_create(&device->cache, error);
@@ -115,7 +162,7 @@ enum sx_status sx_cuda_open(size_t limit_bytes, const struct sx_backend **out_ba
         return status;
     }
     pthread_mutex_init(&device->lock, NULL);
-    keep_memory(ordinal);
+    keep_memory(device->ordinal);
     device->backend = (struct sx_backend){
         .name = "cuda",
         .traits = {.chunk_rows = chunk_rows(device->limit_bytes),
@@ -136,7 +183,7 @@ void sx_cuda_close(const struct sx_backend *backend) {
     struct cuda_device *device = (struct cuda_device *)(uintptr_t)backend;
     if (!device)
         return;
-    (void)cudaDeviceSynchronize();
+    cuda_wait(device);
     cuda_cache_destroy(device->cache);
     while (device->idle) {
         struct cuda_stream *stream = device->idle;

@@ -160,7 +160,7 @@ static void drop_kept(struct cuda_allocator *allocator) {
         while (queue->first) {
             struct block *block = queue->first;
             if (!waited)
-                cudaDeviceSynchronize();
+                cuda_wait(allocator->device);
             waited = true;
             queue->first = block->next;
             give_to_device(allocator, block->memory, bytes_of(size));
@@ -294,7 +294,7 @@ static void give(void *context, void *memory, size_t size_bytes) {
     pthread_mutex_lock(&allocator->lock);
     const bool was_seen = forget_live(allocator, memory);
     if (!keep(allocator, memory, bytes, was_seen)) {
-        cudaDeviceSynchronize();
+        cuda_wait(allocator->device);
         give_to_device(allocator, memory, bytes);
     }
     allocator->n_in_use--;

@@ -19,7 +19,7 @@ struct pinned {
 static bool lock_memory(struct pinned *pinned, void *memory, size_t bytes) {
     if (atomic_load(&pinned->was_refused))
         return false;
-    if (cudaSetDevice(pinned->ordinal) == cudaSuccess &&
+    if (cuda_choose_device(pinned->ordinal) == cudaSuccess &&
         cudaHostRegister(memory, bytes, cudaHostRegisterPortable) == cudaSuccess)
         return true;
     (void)cudaGetLastError();

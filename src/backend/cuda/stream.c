@@ -20,6 +20,22 @@ enum sx_status cuda_launched(struct cuda_stream *stream, const char *what) {
     return cuda_check(stream, cudaGetLastError(), what);
 }
 
+/* ---- the calling thread's device ---- */
+
+cudaError_t cuda_choose_device(int ordinal) {
+    static _Thread_local int chosen = -1;
+    if (chosen == ordinal)
+        return cudaSuccess;
+    const cudaError_t result = cudaSetDevice(ordinal);
+    chosen = result == cudaSuccess ? ordinal : -1;
+    return result;
+}
+
+void cuda_wait(const struct cuda_device *device) {
+    if (cuda_choose_device(device->ordinal) == cudaSuccess)
+        (void)cudaDeviceSynchronize();
+}
+
 /* ---- life ---- */
 
 static enum sx_status enlist(struct cuda_device *device, struct cuda_stream *stream, struct sx_error *error) {
@@ -49,7 +65,7 @@ static void delist(struct cuda_device *device, const struct cuda_stream *stream)
 
 static enum sx_status create_parts(struct cuda_stream *stream, struct sx_error *error) {
     void *control = NULL, *host_control = NULL, *staging = NULL;
-    cudaError_t result = cudaSetDevice(stream->device->ordinal);
+    cudaError_t result = cuda_choose_device(stream->device->ordinal);
     if (result == cudaSuccess)
         result = cudaStreamCreateWithFlags(&stream->handle, cudaStreamNonBlocking);
     if (result == cudaSuccess)
@@ -121,7 +137,7 @@ void sx_cuda_stream_destroy(struct sx_stream *base) {
     if (!stream)
         return;
     stream->base.lane = NULL;
-    if (reset(stream))
+    if (cuda_choose_device(stream->device->ordinal) == cudaSuccess && reset(stream))
         keep_idle(stream);
     else
         cuda_stream_free(stream);
@@ -160,15 +176,11 @@ enum sx_status sx_cuda_stream_create(const struct sx_backend *backend, struct sx
 /* ---- issuing and waiting ---- */
 
 enum sx_status cuda_enter(struct sx_stream *base, struct cuda_stream **out_stream) {
-    static _Thread_local int device_of_thread = -1;
     struct cuda_stream *stream = *out_stream = cuda_stream_of(base);
     if (base->cancel && atomic_load_explicit(base->cancel, memory_order_relaxed))
         return sx_error_set(&base->error, SX_CANCELLED, "cancelled");
-    if (device_of_thread != stream->device->ordinal) {
-        SX_TRY(cuda_check(stream, cudaSetDevice(stream->device->ordinal), "choosing the device"));
-        device_of_thread = stream->device->ordinal;
-    }
-    return SX_OK;
+    const cudaError_t result = cuda_choose_device(stream->device->ordinal);
+    return result == cudaSuccess ? SX_OK : cuda_check(stream, result, "choosing the device");
 }
 
 static enum sx_status fault(struct cuda_stream *stream) {

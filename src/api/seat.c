@@ -1,0 +1,37 @@
+#include "api/seat.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+struct sx_seat sx_seat_here(void) {
+    struct sx_seat seat = {.pid = getpid()};
+    if (gethostname(seat.host, sizeof seat.host - 1) != 0)
+        snprintf(seat.host, sizeof seat.host, "unknown");
+    return seat;
+}
+
+enum sx_status sx_seats_meet(struct sx_net *net, struct sx_seat *out_seats, int *out_local_rank,
+                             struct sx_error *error) {
+    const struct sx_seat own = sx_seat_here();
+    int local_rank = 0;
+    SX_TRY(sx_net_gather(net, &own, sizeof own, out_seats, NULL, error));
+    for (int r = 0; r < sx_net_rank(net); r++)
+        local_rank += strcmp(out_seats[r].host, own.host) == 0;
+    *out_local_rank = local_rank;
+    return SX_OK;
+}
+
+enum sx_status sx_seats_tell(struct sx_net *net, const struct sx_device *device, struct sx_seat *seats,
+                             int *out_sharing, struct sx_error *error) {
+    struct sx_seat own = sx_seat_here();
+    const bool has_gpu = device->library != NULL;
+    snprintf(own.device, sizeof own.device, "%s", has_gpu ? device->choice.name : "cpu");
+    snprintf(own.bus, sizeof own.bus, "%s", has_gpu ? device->choice.bus : "");
+    SX_TRY(sx_net_gather(net, &own, sizeof own, seats, NULL, error));
+    int sharing = 0;
+    for (int r = 0; r < sx_net_size(net); r++)
+        sharing += strcmp(seats[r].host, own.host) == 0 && strcmp(seats[r].bus, own.bus) == 0;
+    *out_sharing = sharing;
+    return SX_OK;
+}
