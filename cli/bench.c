@@ -114,8 +114,10 @@ int bench_main(int argc, char **argv, const char *help) {
         return bench_scan_main(argc - 1, argv + 1, help);
     if (strcmp(name, "exchange") == 0)
         return bench_exchange_main(argc - 1, argv + 1, help);
+    if (strcmp(name, "join") == 0)
+        return bench_join_main(argc - 1, argv + 1, help);
     if (strcmp(name, "primitives") != 0)
-        return report_usage("bench: '%s' is none of primitives, scan, exchange", name);
+        return report_usage("bench: '%s' is none of primitives, scan, exchange, join", name);
     struct options options;
     int64_t rows[BENCH_MOST_SIZES] = {1 << 20, 16 << 20};
     int n_rows = 2;

@@ -1,4 +1,4 @@
-/* stachio bench primitives, stachio bench scan, stachio bench exchange. */
+/* stachio bench primitives, scan, exchange, join. */
 #ifndef CLI_BENCH_H
 #define CLI_BENCH_H
 
@@ -14,6 +14,9 @@ int bench_read_sizes(const char *text, int64_t *out_sizes, int *out_n);
 
 /* bench_exchange.c; argv[0] is "exchange". */
 int bench_exchange_main(int argc, char **argv, const char *help);
+
+/* bench_join.c; argv[0] is "join". */
+int bench_join_main(int argc, char **argv, const char *help);
 
 /* bench_scan.c; argv[0] is "scan". */
 int bench_scan_main(int argc, char **argv, const char *help);

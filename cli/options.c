@@ -42,6 +42,15 @@ enum option_code {
     OPTION_COMPARE,
     OPTION_ROWS,
     OPTION_JSON,
+    OPTION_BUILD,
+    OPTION_PROBE,
+    OPTION_COLUMNS,
+    OPTION_HIT_RATIO,
+    OPTION_SKEW,
+    OPTION_VARIANT,
+    OPTION_TIMELINE,
+    OPTION_WEAK_SCALING,
+    OPTION_TPCH,
     OPTION_ROW_GROUP_ROWS,
     OPTION_PAGES,
     OPTION_PAGE_VERSION,
@@ -90,16 +99,26 @@ static const struct known_option {
     {{"explain", no_argument, NULL, OPTION_EXPLAIN}, QUERY},
     {{"analyze", no_argument, NULL, OPTION_ANALYZE}, QUERY},
     {{"trace", required_argument, NULL, OPTION_TRACE}, QUERY},
-    {{"overlap", required_argument, NULL, OPTION_OVERLAP}, QUERY},
+    {{"overlap", required_argument, NULL, OPTION_OVERLAP}, QUERY | RUN},
     {{"max-rows", required_argument, NULL, OPTION_MAX_ROWS}, QUERY},
     {{"version", no_argument, NULL, OPTION_VERSION}, QUERY},
-    {{"sf", required_argument, NULL, OPTION_SF}, GENERATE},
+    {{"sf", required_argument, NULL, OPTION_SF}, GENERATE | BENCH},
     {{"queries", required_argument, NULL, OPTION_QUERIES}, RUN},
     {{"repeat", required_argument, NULL, OPTION_REPEAT}, RUN | BENCH},
+    {{"runs", required_argument, NULL, OPTION_REPEAT}, BENCH},
     {{"compare", required_argument, NULL, OPTION_COMPARE}, RUN},
     {{"rows", required_argument, NULL, OPTION_ROWS}, BENCH},
     {{"sizes", required_argument, NULL, OPTION_ROWS}, BENCH},
     {{"json", required_argument, NULL, OPTION_JSON}, BENCH | TOPOLOGY},
+    {{"build", required_argument, NULL, OPTION_BUILD}, BENCH},
+    {{"probe", required_argument, NULL, OPTION_PROBE}, BENCH},
+    {{"columns", required_argument, NULL, OPTION_COLUMNS}, BENCH},
+    {{"hit-ratio", required_argument, NULL, OPTION_HIT_RATIO}, BENCH},
+    {{"skew", required_argument, NULL, OPTION_SKEW}, BENCH},
+    {{"variant", required_argument, NULL, OPTION_VARIANT}, BENCH},
+    {{"timeline", required_argument, NULL, OPTION_TIMELINE}, BENCH},
+    {{"weak-scaling", no_argument, NULL, OPTION_WEAK_SCALING}, BENCH},
+    {{"tpch", no_argument, NULL, OPTION_TPCH}, BENCH},
     {{"row-group-rows", required_argument, NULL, OPTION_ROW_GROUP_ROWS}, QUERY | REWRITE},
     {{"pages", required_argument, NULL, OPTION_PAGES}, QUERY | REWRITE},
     {{"page-version", required_argument, NULL, OPTION_PAGE_VERSION}, QUERY | REWRITE},
@@ -232,12 +251,10 @@ static int read_progress(struct options *options, const char *text) {
     return at < 0 ? 2 : 0;
 }
 
-static int read_overlap(const char *text) {
-    static const char *const names[] = {"blocking", "io", "combined", "full", NULL};
+static int read_overlap(struct options *options, const char *text) {
+    static const char *const names[] = {"full", "combined", "io", "blocking", NULL};
     int at = find_name("--overlap", text, names);
-    if (at == 0 || at == 1)
-        return report_usage("--overlap: %s can't be chosen yet; reading and computing always overlap (full)",
-                            text);
+    options->db.overlap = (enum stachio_overlap)at;
     return at < 0 ? 2 : 0;
 }
 
@@ -319,6 +336,52 @@ static int read_max_file_size(struct options *options, const char *text) {
     return failed;
 }
 
+/* "120000000", "120M", "1.5G": so many rows. */
+static int read_rows(const char *option, const char *text, int64_t *out_rows) {
+    static const char suffixes[] = "kMG";
+    char *end;
+    double rows = strtod(text, &end);
+    const char *suffix = *end ? strchr(suffixes, *end) : NULL;
+    for (ptrdiff_t i = 0; suffix && i <= suffix - suffixes; i++)
+        rows *= 1000;
+    if (end == text || (*end && (!suffix || end[1])) || !(rows >= 0 && rows <= 0x1p40))
+        return report_usage("%s: '%s' is not a number of rows such as 1000000 or 120M", option, text);
+    *out_rows = (int64_t)rows;
+    return 0;
+}
+
+static int read_number(const char *option, const char *text, double most, double *out) {
+    char *end;
+    const double value = strtod(text, &end);
+    if (end == text || *end || !(value >= 0 && value <= most))
+        return report_usage("%s: '%s' is not a number from 0 to %g", option, text, most);
+    *out = value;
+    return 0;
+}
+
+static int read_variant(struct options *options, const char *text) {
+    static const char *const names[] = {"auto", "blocking", "tuned", "chunked", "deferred", NULL};
+    const int at = find_name("--variant", text, names);
+    options->join.variant = (enum stachio_join_variant)at;
+    return at < 0 ? 2 : 0;
+}
+
+/* Options of bench join. */
+static int read_join_option(struct options *options, int code, const char *argument) {
+    struct join_options *join = &options->join;
+    switch (code) {
+    case OPTION_BUILD: return read_rows("--build", argument, &join->build_rows);
+    case OPTION_PROBE: return read_rows("--probe", argument, &join->probe_rows);
+    case OPTION_COLUMNS: return read_int("--columns", argument, 64, &join->columns);
+    case OPTION_HIT_RATIO: return read_number("--hit-ratio", argument, 1, &join->hit_ratio);
+    case OPTION_SKEW: return read_number("--skew", argument, 10, &join->skew);
+    case OPTION_VARIANT: return read_variant(options, argument);
+    case OPTION_TIMELINE: join->timeline = argument; return 0;
+    case OPTION_WEAK_SCALING: join->weak_scaling = true; return 0;
+    default: join->tpch = true; return 0;
+    }
+}
+
 /* Options of writing Parquet. */
 static int read_write_option(struct options *options, int code, char *argument) {
     switch (code) {
@@ -340,6 +403,8 @@ static int read_write_option(struct options *options, int code, char *argument) 
 static int read_option(struct options *options, int code, char *argument) {
     if (code >= OPTION_ROW_GROUP_ROWS)
         return read_write_option(options, code, argument);
+    if (code >= OPTION_BUILD)
+        return read_join_option(options, code, argument);
     switch (code) {
     case OPTION_DIRECTORY:
         options->tables[options->n_tables++] = (struct table_option){NULL, argument};
@@ -371,7 +436,7 @@ static int read_option(struct options *options, int code, char *argument) {
     case OPTION_EXPLAIN: options->explain = true; return 0;
     case OPTION_ANALYZE: options->analyze = true; return 0;
     case OPTION_TRACE: options->trace = argument; return 0;
-    case OPTION_OVERLAP: return read_overlap(argument);
+    case OPTION_OVERLAP: return read_overlap(options, argument);
     case OPTION_MAX_ROWS: return read_max_rows(options, argument);
     case OPTION_SF: return read_scale(options, argument);
     case OPTION_QUERIES: options->queries = argument; return 0;
@@ -434,7 +499,10 @@ static int read_all(struct options *options, enum command command, int argc, cha
 }
 
 int options_read(struct options *options, enum command command, int argc, char **argv) {
-    *options = (struct options){.max_rows = -1, .repeat = 1};
+    *options = (struct options){
+        .max_rows = -1,
+        .repeat = 1,
+        .join = {.build_rows = 1000000, .probe_rows = 4000000, .columns = 2, .hit_ratio = 0.5}};
     stachio_options_init(&options->db);
     stachio_write_options_init(&options->write);
     options->tables = calloc((size_t)argc + 1, sizeof *options->tables);

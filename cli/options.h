@@ -18,6 +18,17 @@ struct script_option {
 
 enum progress_mode { PROGRESS_AUTO, PROGRESS_ALWAYS, PROGRESS_NEVER };
 
+/* stachio bench join. */
+struct join_options {
+    int64_t build_rows, probe_rows;
+    int columns; /* of each table */
+    double hit_ratio, skew;
+    enum stachio_join_variant variant;
+    const char *timeline; /* a file; NULL: none */
+    bool weak_scaling;    /* rows are each rank's */
+    bool tpch;
+};
+
 struct options {
     struct stachio_options db;
     struct table_option *tables;
@@ -43,6 +54,7 @@ struct options {
     const char *sizes;
     const char *json;
     const char *filter;
+    struct join_options join;
     /* stachio rewrite, and --format parquet */
     struct stachio_write_options write;
     char **inputs; /* behind the options; NULL where the command takes none */

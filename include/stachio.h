@@ -144,6 +144,16 @@ enum stachio_io {
     STACHIO_IO_DIRECT    /* past it (O_DIRECT); queries fail on file systems that can't */
 };
 
+/* How far reading, computing and the network overlap (seed 002, sections 3 and 5). All but FULL are there for
+ * comparison. */
+enum stachio_overlap {
+    STACHIO_OVERLAP_FULL,     /* ranks send and take rows while others are read and computed with */
+    STACHIO_OVERLAP_COMBINED, /* ranks send nothing before they have all, and take nothing before all has come
+                               */
+    STACHIO_OVERLAP_IO,       /* and a scan reads nothing ahead while another one runs */
+    STACHIO_OVERLAP_BLOCKING  /* and what ranks send goes in small messages */
+};
+
 struct stachio_options {
     size_t
         size_bytes; /* sizeof(struct stachio_options) of the caller's header: set by stachio_options_init */
@@ -160,6 +170,7 @@ struct stachio_options {
     uint64_t device_cache_bytes; /* the same for STACHIO_CACHE_DEVICE and device_memory_limit_bytes */
     const char *interface; /* the network interface that ranks use, alone; NULL: loopback where all are on one
                               host, else what is there */
+    enum stachio_overlap overlap; /* this rank's */
 };
 
 /* Fills in the defaults. */
@@ -411,6 +422,63 @@ enum stachio_status stachio_bench_exchange(struct stachio_db *db,
                                            void (*result)(void *context,
                                                           const struct stachio_bench_exchange_result *result),
                                            void *context, struct stachio_error *error);
+
+/* How the exchanges of a join go (seed 002, figure 4). */
+enum stachio_join_variant {
+    STACHIO_JOIN_AUTO,
+    STACHIO_JOIN_BLOCKING, /* all rows are partitioned, then all are sent, then joined; small messages */
+    STACHIO_JOIN_TUNED,    /* the same with large messages */
+    STACHIO_JOIN_CHUNKED,  /* rows are partitioned, sent and joined chunk by chunk, at the same time */
+    STACHIO_JOIN_DEFERRED  /* and a device's row counts are read as late as can be */
+};
+
+struct stachio_bench_join_options {
+    size_t size_bytes;  /* sizeof(struct stachio_bench_join_options) of the caller's header */
+    int64_t build_rows; /* of all ranks together */
+    int64_t probe_rows;
+    int build_columns; /* of 8 bytes, with the key */
+    int probe_columns;
+    double hit_ratio; /* share of the probe rows that match one build row */
+    double skew;      /* Zipf exponent of the keys that match; 0: uniform */
+    int is_tpch;      /* keys and their order are those of orders and lineitem */
+    int is_shuffle;   /* the probe table is exchanged, and nothing is joined */
+    enum stachio_join_variant variant;
+    int64_t message_bytes; /* 0: what queries use */
+    int has_timeline;
+    int runs;
+};
+
+struct stachio_bench_sample {
+    double seconds; /* since the join began */
+    int64_t bytes;  /* that rank 0 has sent */
+};
+
+/* A join of tables in memory, by the operators that queries use, beside an exchange of as many bytes. */
+struct stachio_bench_join_result {
+    const char *device;
+    const char *transport; /* NULL: there is one rank */
+    int ranks;
+    int threads; /* a rank's */
+    int runs;
+    int64_t rows;        /* of the answer, which was compared with the known one */
+    int64_t table_bytes; /* of rank 0's share of both tables */
+    int64_t bytes;       /* that each rank receives of the tables' */
+    double seconds;      /* the median; of the slowest rank */
+    double least_seconds;
+    double exchange_seconds; /* the median of exchanges of as many bytes, each made after one of the joins; 0:
+                                there is one rank */
+    double exchange_ratio;   /* the median of exchange over join */
+    int64_t peak_memory_bytes;                  /* of the rank that had most, with the tables, on the host */
+    const struct stachio_bench_sample *samples; /* of the last run, until `result` returns */
+    int n_samples;
+};
+
+/* STACHIO_INTERNAL: the answer was wrong. */
+enum stachio_status stachio_bench_join(struct stachio_db *db,
+                                       const struct stachio_bench_join_options *options,
+                                       void (*result)(void *context,
+                                                      const struct stachio_bench_join_result *result),
+                                       void *context, struct stachio_error *error);
 
 /* ---- what the machine has, and what belongs together ---- */
 

@@ -39,6 +39,9 @@ static enum stachio_status read_options(const struct stachio_options *given,
         return sx_api_error(error, STACHIO_USAGE, "io: there is no number %d", (int)out_options->io);
     if ((int)out_options->cache < STACHIO_CACHE_AUTO || out_options->cache > STACHIO_CACHE_DEVICE)
         return sx_api_error(error, STACHIO_USAGE, "cache: there is no number %d", (int)out_options->cache);
+    if ((int)out_options->overlap < STACHIO_OVERLAP_FULL || out_options->overlap > STACHIO_OVERLAP_BLOCKING)
+        return sx_api_error(error, STACHIO_USAGE, "overlap: there is no number %d",
+                            (int)out_options->overlap);
     const int sharing = sx_launch_local_ranks();
     if (!out_options->threads)
         out_options->threads = (sx_system_processors() + sharing - 1) / sharing;
@@ -95,6 +98,7 @@ static enum sx_status open_parts(struct stachio_db *db, struct sx_net *net,
     SX_TRY(sx_pool_create(limit, &db->pool, error));
     SX_TRY(open_device(db, net, options, error));
     db->io = options->io;
+    db->overlap = options->overlap;
     db->cache_bytes = choose_cache(options, db->backend, limit);
     SX_TRY(open_device_cache(db, options, error));
     sigset_t previous;

@@ -25,6 +25,7 @@ struct stachio_db {
     pthread_mutex_t lock; /* held by whoever plans, runs or asks for tables */
     int threads;
     enum stachio_io io;
+    enum stachio_overlap overlap;
     size_t cache_bytes; /* of the storage's cache; 0: none */
     struct sx_pool *pool;
     const struct sx_backend *backend;

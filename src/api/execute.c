@@ -59,6 +59,11 @@ static enum sx_status explain_file(struct sx_frontend *frontend, enum sx_status 
     return status;
 }
 
+static const enum sx_overlap overlaps[] = {[STACHIO_OVERLAP_FULL] = SX_OVERLAP_FULL,
+                                           [STACHIO_OVERLAP_COMBINED] = SX_OVERLAP_COMBINED,
+                                           [STACHIO_OVERLAP_IO] = SX_OVERLAP_IO,
+                                           [STACHIO_OVERLAP_BLOCKING] = SX_OVERLAP_BLOCKING};
+
 /* The logical plan and the pipelines. */
 static enum sx_status plan_run(struct stachio_query *query, struct sx_error *error) {
     struct stachio_db *db = query->db;
@@ -89,6 +94,7 @@ static enum sx_status plan_run(struct stachio_query *query, struct sx_error *err
         .write = query->write,
         .net = db->net,
         .broadcast_bytes = broadcast_bytes(),
+        .overlap = overlaps[db->overlap],
     };
     struct sx_run *run;
     SX_TRY(sx_run_create(&options, &query->plan, &run, error));

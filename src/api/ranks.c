@@ -8,7 +8,7 @@
 #include "net/net.h"
 
 /* What rank 0 says: the kind, then texts that are zero-terminated. */
-enum command { COMMAND_STOP, COMMAND_TABLE, COMMAND_QUERY, COMMAND_EXCHANGE, COMMAND_PLACE };
+enum command { COMMAND_STOP, COMMAND_TABLE, COMMAND_QUERY, COMMAND_EXCHANGE, COMMAND_JOIN, COMMAND_PLACE };
 
 static enum sx_status no_memory(struct sx_error *error) {
     return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for a message to the ranks");
@@ -35,8 +35,7 @@ static enum sx_status tell(struct stachio_db *db, enum command command, const ch
     return status;
 }
 
-/* What one rank has failed with, all fail with; afterwards everything is as before. */
-static enum sx_status meet(struct stachio_db *db, enum sx_status status, struct sx_error *error) {
+enum sx_status sx_ranks_meet(struct stachio_db *db, enum sx_status status, struct sx_error *error) {
     struct sx_error lost = {0};
     if (status != SX_OK)
         sx_net_fail(db->net, error);
@@ -57,7 +56,7 @@ static enum sx_status all_done(struct stachio_db *db, enum sx_status status, str
     if (status == SX_OK)
         status = sx_net_gather(db->net, &done, sizeof done, dones, NULL, error);
     free(dones);
-    return meet(db, status, error);
+    return sx_ranks_meet(db, status, error);
 }
 
 /* ---- queries ---- */
@@ -104,7 +103,7 @@ static enum sx_status run_together(struct stachio_query *query, enum sx_status s
         status = agree(query, error);
     if (status == SX_OK)
         status = sx_run_execute(query->run, error);
-    return meet(query->db, status, error);
+    return sx_ranks_meet(query->db, status, error);
 }
 
 enum sx_status sx_ranks_execute(struct stachio_query *query, struct sx_error *error) {
@@ -119,7 +118,7 @@ static void follow_query(struct stachio_db *db, const char *sql) {
     enum sx_status status = SX_OK;
     if (stachio_query_create(db, sql, &query, &failure) != STACHIO_OK) {
         status = sx_error_set(&error, SX_OUT_OF_MEMORY, "%.2000s", failure.text);
-        (void)meet(db, status, &error);
+        (void)sx_ranks_meet(db, status, &error);
         return;
     }
     query->wanted = STACHIO_ENGINE_STACHIO; /* whether DuckDB answers is for rank 0 to say */
@@ -158,7 +157,7 @@ enum sx_status sx_ranks_exchange(struct stachio_db *db, const struct sx_bench_ex
     snprintf(text, sizeof text, "%" PRId64 " %" PRId64 " %d", options->message_bytes, options->rank_bytes,
              options->runs);
     SX_TRY(tell(db, COMMAND_EXCHANGE, (const char *const[]){text}, 1, error));
-    return meet(db, sx_bench_exchange(options, out_result, error), error);
+    return sx_ranks_meet(db, sx_bench_exchange(options, out_result, error), error);
 }
 
 static void follow_exchange(struct stachio_db *db, const char *text) {
@@ -169,7 +168,24 @@ static void follow_exchange(struct stachio_db *db, const char *text) {
     options.message_bytes = strtoll(text, &at, 10);
     options.rank_bytes = strtoll(at, &at, 10);
     options.runs = (int)strtol(at, &at, 10);
-    (void)meet(db, sx_bench_exchange(&options, &ignored, &error), &error);
+    (void)sx_ranks_meet(db, sx_bench_exchange(&options, &ignored, &error), &error);
+}
+
+enum sx_status sx_ranks_join(struct stachio_db *db, const struct stachio_bench_join_options *options,
+                             struct sx_bench_join_result *out_result, struct sx_error *error) {
+    char text[SX_BENCH_JOIN_TEXT];
+    sx_bench_join_text(options, text);
+    SX_TRY(tell(db, COMMAND_JOIN, (const char *const[]){text}, 1, error));
+    return sx_bench_join_run(db, options, out_result, error);
+}
+
+static void follow_join(struct stachio_db *db, const char *text) {
+    struct sx_bench_join_result ignored = {0};
+    struct sx_error error = {0};
+    struct stachio_bench_join_options options;
+    sx_bench_join_parse(text, &options);
+    (void)sx_bench_join_run(db, &options, &ignored, &error);
+    sx_bench_join_release(&ignored);
 }
 
 /* ---- topology ---- */
@@ -177,7 +193,7 @@ static void follow_exchange(struct stachio_db *db, const char *text) {
 enum sx_status sx_ranks_place(struct stachio_db *db, const struct stachio_topology *topology,
                               struct sx_placement *out_placements, struct sx_error *error) {
     SX_TRY(tell(db, COMMAND_PLACE, (const char *const[]){""}, 1, error));
-    return meet(db, sx_place(db->net, topology, out_placements, error), error);
+    return sx_ranks_meet(db, sx_place(db->net, topology, out_placements, error), error);
 }
 
 static void follow_place(struct stachio_db *db) {
@@ -188,7 +204,7 @@ static void follow_place(struct stachio_db *db) {
     enum sx_status status = all ? sx_discover(&arena, &topology, &error) : no_memory(&error);
     if (status == SX_OK)
         status = sx_place(db->net, &topology, all, &error);
-    (void)meet(db, status, &error);
+    (void)sx_ranks_meet(db, status, &error);
     sx_arena_release(&arena);
 }
 
@@ -227,6 +243,8 @@ static bool follow_one(struct stachio_db *db) {
         follow_table(db, texts, n_texts);
     else if (goes_on && message[0] == COMMAND_EXCHANGE)
         follow_exchange(db, texts[0]);
+    else if (goes_on && message[0] == COMMAND_JOIN)
+        follow_join(db, texts[0]);
     else if (goes_on && message[0] == COMMAND_PLACE)
         follow_place(db);
     else if (goes_on)

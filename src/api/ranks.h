@@ -3,6 +3,7 @@
 #ifndef SX_API_RANKS_H
 #define SX_API_RANKS_H
 
+#include "api/bench_join.h"
 #include "api/placement.h"
 #include "api/query.h"
 #include "bench/exchange.h"
@@ -35,6 +36,14 @@ SX_MUST_CHECK enum sx_status sx_ranks_exchange(struct stachio_db *db,
                                                const struct sx_bench_exchange_options *options,
                                                struct sx_bench_exchange_result *out_result,
                                                struct sx_error *error);
+
+/* What one rank has failed with, all fail with; afterwards everything is as before. Collective;
+ * ranks that follow need not look at the status. */
+enum sx_status sx_ranks_meet(struct stachio_db *db, enum sx_status status, struct sx_error *error);
+/* Rank 0: sx_bench_join_run on all ranks. */
+SX_MUST_CHECK enum sx_status sx_ranks_join(struct stachio_db *db,
+                                           const struct stachio_bench_join_options *options,
+                                           struct sx_bench_join_result *out_result, struct sx_error *error);
 
 /* Rank 0: where each rank is, and what is meant for it. `topology`: of rank 0's machine; out: one per rank.
  */

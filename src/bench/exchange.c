@@ -115,8 +115,7 @@ static int compare_seconds(const void *a, const void *b) {
     return (first > second) - (first < second);
 }
 
-/* Of the ranks' times the longest. */
-static enum sx_status slowest(struct sx_net *net, double *seconds, struct sx_error *error) {
+enum sx_status sx_bench_slowest(struct sx_net *net, double *seconds, struct sx_error *error) {
     const int size = sx_net_size(net);
     double *all = calloc((size_t)size, sizeof *all);
     enum sx_status status = all ? sx_net_gather(net, seconds, sizeof *seconds, all, NULL, error)
@@ -128,6 +127,12 @@ static enum sx_status slowest(struct sx_net *net, double *seconds, struct sx_err
     return status;
 }
 
+enum sx_status sx_bench_exchange_once(const struct sx_bench_exchange_options *options, bool is_raw,
+                                      double *out_seconds, struct sx_error *error) {
+    SX_TRY(is_raw ? run_raw(options, out_seconds, error) : run_channel(options, out_seconds, error));
+    return sx_bench_slowest(options->net, out_seconds, error);
+}
+
 enum sx_status sx_bench_exchange(const struct sx_bench_exchange_options *options,
                                  struct sx_bench_exchange_result *out_result, struct sx_error *error) {
     double seconds[MOST_RUNS], raw_seconds[MOST_RUNS];
@@ -136,10 +141,8 @@ enum sx_status sx_bench_exchange(const struct sx_bench_exchange_options *options
         return sx_error_set(error, SX_USAGE, "an exchange needs several ranks: mpirun -n 2 stachio …");
     for (int r = -1; r < runs; r++) { /* the first one warms up */
         const int at = r < 0 ? 0 : r;
-        SX_TRY(run_raw(options, &raw_seconds[at], error));
-        SX_TRY(slowest(options->net, &raw_seconds[at], error));
-        SX_TRY(run_channel(options, &seconds[at], error));
-        SX_TRY(slowest(options->net, &seconds[at], error));
+        SX_TRY(sx_bench_exchange_once(options, true, &raw_seconds[at], error));
+        SX_TRY(sx_bench_exchange_once(options, false, &seconds[at], error));
     }
     qsort(seconds, (size_t)runs, sizeof *seconds, compare_seconds);
     qsort(raw_seconds, (size_t)runs, sizeof *raw_seconds, compare_seconds);

@@ -25,4 +25,12 @@ SX_MUST_CHECK enum sx_status sx_bench_exchange(const struct sx_bench_exchange_op
                                                struct sx_bench_exchange_result *out_result,
                                                struct sx_error *error);
 
+/* The same once; of the slowest rank. is_raw: without channels; 0 seconds: the transport has no such thing.
+ */
+SX_MUST_CHECK enum sx_status sx_bench_exchange_once(const struct sx_bench_exchange_options *options,
+                                                    bool is_raw, double *out_seconds, struct sx_error *error);
+
+/* Collective: of the ranks' times the longest. */
+SX_MUST_CHECK enum sx_status sx_bench_slowest(struct sx_net *net, double *seconds, struct sx_error *error);
+
 #endif

@@ -146,7 +146,10 @@ static enum sx_status build_scan(struct builder *b, const struct sx_plan *plan, 
 static enum sx_status build_values(struct builder *b, const struct sx_plan *plan, struct target target) {
     struct sx_source *source;
     SX_TRY(build_pending(b, target));
-    SX_TRY(sx_values_create(b->run, plan, &source, b->error));
+    if (plan->kind == SX_PLAN_MEMORY)
+        SX_TRY(sx_memory_create(b->run, plan, &source, b->error));
+    else
+        SX_TRY(sx_values_create(b->run, plan, &source, b->error));
     return add_pipeline(b, source, target);
 }
 
@@ -284,6 +287,7 @@ static enum sx_status build_node(struct builder *b, const struct sx_plan *plan, 
                                  const struct sx_pending_filter *filters) {
     switch (plan->kind) {
     case SX_PLAN_SCAN: return build_scan(b, plan, target, filters);
+    case SX_PLAN_MEMORY:
     case SX_PLAN_VALUES: return build_values(b, plan, target);
     case SX_PLAN_FILTER:
     case SX_PLAN_PROJECT: return build_transform(b, plan, target, filters);

@@ -44,6 +44,7 @@ static struct estimate estimate_plan(struct sx_run *run, const struct sx_plan *p
     struct estimate made = {1.0, 1.0};
     switch (plan->kind) {
     case SX_PLAN_SCAN: return estimate_scan(run, &plan->u.scan);
+    case SX_PLAN_MEMORY: made.rows = plan->estimated_rows; return made;
     case SX_PLAN_VALUES: made.rows = (double)plan->u.values.n_rows; return made;
     case SX_PLAN_FILTER: return filtered(estimate_plan(run, plan->children[0]), plan->u.filter.n_conjuncts);
     case SX_PLAN_JOIN: return estimate_join(run, plan);

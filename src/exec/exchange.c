@@ -51,6 +51,13 @@ static enum sx_status unpack(struct sx_exchange *exchange, struct sx_worker *wor
     return status;
 }
 
+static bool receive(struct sx_exchange *exchange, struct sx_net_message *out_message) {
+    if (exchange->mode == EXCHANGE_STAY)
+        return false;
+    return exchange->is_blocking ? exchange_next_gathered(exchange, out_message)
+                                 : sx_channel_receive(exchange->channel, out_message);
+}
+
 /* Whether there is a frame to unpack. */
 static bool has_frame(struct sx_exchange *exchange, struct exchange_worker *state) {
     struct sx_net_message message;
@@ -58,7 +65,7 @@ static bool has_frame(struct sx_exchange *exchange, struct exchange_worker *stat
         return true;
     sx_buffer_release(state->reader.buffer);
     state->reader.buffer = NULL;
-    while (exchange->mode != EXCHANGE_STAY && sx_channel_receive(exchange->channel, &message)) {
+    while (receive(exchange, &message)) {
         if (message.bytes > 0) {
             state->from = message.rank;
             state->reader = (struct sx_wire_reader){message.buffer, message.bytes, exchange->types,
@@ -79,6 +86,8 @@ static enum sx_status end_driven(struct sx_exchange *exchange, struct sx_worker 
     if (!next) {
         if (exchange->kept)
             sx_collector_drop(exchange->kept);
+        if (exchange->is_blocking)
+            SX_TRY(exchange_send_held(exchange, worker));
         if (exchange->mode != EXCHANGE_STAY)
             SX_TRY(sx_channel_end(exchange->channel, sx_worker_error(worker)));
     } else {
@@ -123,13 +132,16 @@ static enum sx_status exchange_next(struct sx_source *source, struct sx_worker *
     struct exchange_worker *state = &exchange->workers[worker->index];
     *out_done = false;
     for (;;) {
+        bool gives = true;
         worker->is_starved = false;
-        if (take_own(exchange, worker, out_batch))
+        if (exchange->is_blocking)
+            SX_TRY(exchange_gather(exchange, worker, &gives));
+        if (gives && take_own(exchange, worker, out_batch))
             return SX_OK;
-        if (has_frame(exchange, state))
+        if (gives && has_frame(exchange, state))
             return unpack(exchange, worker, out_batch);
         if (!state->driven) {
-            *out_done = has_ended(exchange);
+            *out_done = gives && has_ended(exchange);
             worker->is_starved = !*out_done;
             return SX_OK;
         }
@@ -186,6 +198,8 @@ static enum sx_status exchange_open(struct sx_source *source, struct sx_worker *
     if (exchange->kept)
         SX_TRY(choose(exchange, worker));
     exchange->mode = mode_of(exchange);
+    exchange->is_blocking =
+        worker->run->options.overlap != SX_OVERLAP_FULL && exchange->mode != EXCHANGE_STAY;
     for (int w = 0; w < worker->run->n_workers; w++)
         exchange->workers[w].driven = first;
     if (first->source->open)
@@ -222,6 +236,7 @@ static void drop_work(struct exchange_worker *state, int n_ranks) {
         sx_buffer_release(state->outgoing[r].buffer);
         state->outgoing[r] = (struct exchange_outgoing){0};
     }
+    exchange_list_release(&state->held);
 }
 
 void sx_exchanges_close(struct sx_run *run) {
@@ -238,6 +253,7 @@ void sx_exchanges_close(struct sx_run *run) {
         exchange->channel = NULL;
         for (int w = 0; w < run->n_workers; w++)
             drop_work(&exchange->workers[w], exchange->n_ranks);
+        exchange_list_release(&exchange->arrived);
     }
 }
 
@@ -250,6 +266,8 @@ static void exchange_destroy(struct sx_run *run, struct sx_operator *op) {
         drop_work(&exchange->workers[w], exchange->n_ranks);
         free(exchange->workers[w].own);
     }
+    exchange_list_release(&exchange->arrived);
+    pthread_mutex_destroy(&exchange->arrived_lock);
     sx_evaluator_release(run, &exchange->keys);
 }
 
@@ -283,6 +301,7 @@ enum sx_status sx_exchange_create(struct sx_run *run, const struct sx_plan *plan
     if (!exchange || !run->options.net)
         return exchange ? sx_error_set(error, SX_INTERNAL, "an exchange where there is one rank")
                         : sx_no_memory(error, "an exchange");
+    pthread_mutex_init(&exchange->arrived_lock, NULL);
     exchange->plan = plan;
     exchange->join = join;
     exchange->is_build = is_build;

@@ -25,6 +25,12 @@ struct exchange_outgoing {
     size_t used_bytes;
 };
 
+/* Messages that a blocking exchange holds back. */
+struct exchange_list {
+    struct sx_net_message *messages; /* [first, end) */
+    int64_t first, end, capacity;
+};
+
 struct exchange_worker {
     const struct sx_pipeline *driven; /* the pipeline that it is on; NULL: it is through with all */
     int n_through;                    /* pipelines that it is through with */
@@ -33,6 +39,7 @@ struct exchange_worker {
     struct exchange_outgoing *outgoing; /* by rank; of EXCHANGE_TO_ALL the first stands for all */
     struct sx_wire_reader reader;       /* of the message that it unpacks; its buffer NULL: none */
     int from;                           /* whose message that is */
+    struct exchange_list held;          /* to be sent, of a blocking exchange */
 };
 
 struct exchange_sink {
@@ -57,6 +64,9 @@ struct sx_exchange {
     atomic_int n_open;    /* driven pipelines whose sources have been opened */
     atomic_int n_through; /* summed over workers */
     size_t message_bytes; /* when a message is sent */
+    bool is_blocking;     /* set when the pipeline opens; see exchange_blocking.c */
+    pthread_mutex_t arrived_lock;
+    struct exchange_list arrived;
 };
 
 /* A batch's sequence number behind the exchange, from its number on its rank: the rows of driven pipelines
@@ -69,5 +79,19 @@ SX_MUST_CHECK enum sx_status exchange_send_create(struct sx_exchange *exchange, 
                                                   struct sx_error *error);
 /* Sends what the worker still holds back. */
 SX_MUST_CHECK enum sx_status exchange_flush(struct sx_exchange *exchange, struct sx_worker *worker);
+
+/* ---- exchange_blocking.c ---- */
+
+/* Takes the message over in every case; exchange_send_held sends it. */
+SX_MUST_CHECK enum sx_status exchange_hold(struct sx_exchange *exchange, struct sx_worker *worker,
+                                           const struct sx_net_message *message);
+/* What all workers hold, once they are through. */
+SX_MUST_CHECK enum sx_status exchange_send_held(struct sx_exchange *exchange, struct sx_worker *worker);
+/* Takes what has come. *out_whole: that is all. */
+SX_MUST_CHECK enum sx_status exchange_gather(struct sx_exchange *exchange, struct sx_worker *worker,
+                                             bool *out_whole);
+/* The next of what was gathered. False: there is none. */
+bool exchange_next_gathered(struct sx_exchange *exchange, struct sx_net_message *out_message);
+void exchange_list_release(struct exchange_list *list);
 
 #endif

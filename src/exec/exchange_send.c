@@ -48,7 +48,8 @@ out:
 static enum sx_status send_to(struct sx_exchange *exchange, struct sx_worker *worker, int rank,
                               const struct exchange_outgoing *outgoing) {
     const struct sx_net_message message = {rank, sx_buffer_retain(outgoing->buffer), outgoing->used_bytes};
-    return sx_channel_send(exchange->channel, &message, sx_worker_error(worker));
+    return exchange->is_blocking ? exchange_hold(exchange, worker, &message)
+                                 : sx_channel_send(exchange->channel, &message, sx_worker_error(worker));
 }
 
 static enum sx_status flush_to(struct sx_exchange *exchange, struct sx_worker *worker, int rank) {
@@ -237,6 +238,10 @@ enum sx_status exchange_send_create(struct sx_exchange *exchange, struct sx_run 
     sink->sink.is_driven = true;
     exchange->sink = sink;
     exchange->message_bytes = share > most ? most : share > LEAST_MESSAGE ? share : LEAST_MESSAGE;
+    if (run->options.message_bytes > 0)
+        exchange->message_bytes = run->options.message_bytes;
+    else if (run->options.overlap == SX_OVERLAP_BLOCKING)
+        exchange->message_bytes = LEAST_MESSAGE;
     for (int w = 0; w < run->n_workers; w++) {
         exchange->workers[w].outgoing =
             SX_ARENA_ARRAY(&run->arena, exchange->n_ranks, struct exchange_outgoing);

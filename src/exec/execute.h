@@ -17,6 +17,21 @@ struct sx_exec_write {
     struct sx_write_options options;
 };
 
+/* Rows of this rank for MEMORY nodes: batches of the backend's memory, borrowed for the run. */
+struct sx_exec_table {
+    const struct sx_batch *batches;
+    int64_t n_batches;
+};
+
+/* How far reading, computing and the network overlap (seed 002, sections 3 and 5); the others are there to be
+ * compared with FULL. Each has what the ones above it have not. */
+enum sx_overlap {
+    SX_OVERLAP_FULL,     /* an exchange sends and gives rows as they come */
+    SX_OVERLAP_COMBINED, /* it sends nothing before it has all, and gives nothing before all has come */
+    SX_OVERLAP_IO,       /* and scans of later pipelines read nothing ahead */
+    SX_OVERLAP_BLOCKING  /* and messages are small */
+};
+
 struct sx_exec_options {
     const struct sx_backend *backend;
     struct sx_pool *pool; /* tensors, tables, queues */
@@ -30,7 +45,12 @@ struct sx_exec_options {
     /* NULL: there is one rank. Else all ranks run the same plan, which sx_plan_distribute has made, and rank
      * 0 gets the answer; `write` is rank 0's. */
     struct sx_net *net;
-    int64_t broadcast_bytes; /* build sides up to this size are sent to all ranks */
+    int64_t broadcast_bytes;            /* build sides up to this size are sent to all ranks */
+    const struct sx_exec_table *tables; /* of MEMORY nodes, by id */
+    int n_tables;
+    enum sx_overlap overlap;
+    size_t message_bytes; /* of an exchange; 0: it chooses */
+    bool counts_early;    /* rows are counted after every operator, for comparison; no difference on a host */
 };
 
 /* What one operator did, for --analyze. */

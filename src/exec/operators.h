@@ -54,7 +54,10 @@ void sx_scan_source_restrict(struct sx_scan_source *source, int32_t column, int6
 const struct sx_plan *sx_scan_source_plan(const struct sx_scan_source *source);
 void sx_scan_source_progress(const struct sx_scan_source *source, struct sx_exec_progress *progress);
 
-/* ---- values.c, filter.c, project.c, repeat.c ---- */
+/* ---- memory.c, values.c, filter.c, project.c, repeat.c ---- */
+
+SX_MUST_CHECK enum sx_status sx_memory_create(struct sx_run *run, const struct sx_plan *plan,
+                                              struct sx_source **out_source, struct sx_error *error);
 
 SX_MUST_CHECK enum sx_status sx_values_create(struct sx_run *run, const struct sx_plan *plan,
                                               struct sx_source **out_source, struct sx_error *error);

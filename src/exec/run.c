@@ -74,6 +74,15 @@ static enum sx_status name_operator(struct sx_worker *worker, const struct sx_op
     return sx_error_prefix(error, "%s", op->name);
 }
 
+static enum sx_status hand_on(struct sx_worker *worker, int at, struct sx_batch *batch) {
+    const struct sx_pipeline *pipeline = worker->pipeline;
+    if (worker->run->options.counts_early)
+        SX_TRY(sx_ops(worker)->batch_rows(worker->stream, batch));
+    if (at == pipeline->n_transforms)
+        return pipeline->sink->consume(pipeline->sink, worker, batch);
+    return pipeline->transforms[at]->push(pipeline->transforms[at], worker, at, batch);
+}
+
 enum sx_status sx_emit(struct sx_worker *worker, int at, struct sx_batch *batch) {
     const struct sx_pipeline *pipeline = worker->pipeline;
     enum sx_status status = SX_OK;
@@ -84,11 +93,7 @@ enum sx_status sx_emit(struct sx_worker *worker, int at, struct sx_batch *batch)
         struct sx_operator *op = last ? &pipeline->sink->base : &pipeline->transforms[at]->base;
         struct sx_operator *caller = account(worker, op);
         const struct span span = span_begin(worker, op, batch->rows_bound);
-        if (last)
-            status = pipeline->sink->consume(pipeline->sink, worker, batch);
-        else
-            status = pipeline->transforms[at]->push(pipeline->transforms[at], worker, at, batch);
-        status = name_operator(worker, op, status);
+        status = name_operator(worker, op, hand_on(worker, at, batch));
         span_end(worker, &span);
         account(worker, caller);
     }
@@ -293,7 +298,7 @@ static void run_pipeline(struct sx_run *run, struct sx_pipeline *pipeline) {
         if (status != SX_OK)
             fail(first, name_operator(first, &source->base, status));
     }
-    if (pipeline->index + 1 < run->n_pipelines) {
+    if (pipeline->index + 1 < run->n_pipelines && run->options.overlap < SX_OVERLAP_IO) {
         struct sx_source *next = run->pipelines[pipeline->index + 1].source;
         if (next->prefetch)
             next->prefetch(next);

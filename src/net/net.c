@@ -165,6 +165,10 @@ const char *sx_net_rank_name(const struct sx_net *net, int rank) {
     return net->transport->rank_names[rank];
 }
 
+int64_t sx_net_sent_bytes(const struct sx_net *net) {
+    return atomic_load_explicit(&net->sent_bytes, memory_order_relaxed);
+}
+
 /* ---- beginning and end ---- */
 
 static void destroy(struct sx_net *net) {

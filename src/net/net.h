@@ -24,6 +24,9 @@ const char *sx_net_transport(const struct sx_net *net);
 /* "rank 3 (host node7, pid 4242)"; borrowed from the net. */
 const char *sx_net_rank_name(const struct sx_net *net, int rank);
 
+/* Bytes of channels' messages that have left this rank since the net was created. */
+int64_t sx_net_sent_bytes(const struct sx_net *net);
+
 /* SX_OK until something was lost. SX_RANK_LOST names the lost rank; else it is the error that a rank gave to
  * sx_net_fail, with that rank's name in front of the text if there are several. Cheap: to be called often. */
 SX_MUST_CHECK enum sx_status sx_net_check(struct sx_net *net, struct sx_error *error);

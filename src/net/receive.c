@@ -137,6 +137,8 @@ static void sent(void *context, int rank, const struct sx_frame *frame, size_t b
     if (--net->in_flight == 0)
         pthread_cond_broadcast(&net->changed);
     struct sx_channel *channel = frame->kind == SX_FRAME_MESSAGE ? sx_channel_find(net, frame) : NULL;
+    if (frame->kind == SX_FRAME_MESSAGE)
+        atomic_fetch_add(&net->sent_bytes, (int_fast64_t)bytes);
     if (channel)
         sx_channel_sent(channel, bytes);
     sx_net_unlock(net);

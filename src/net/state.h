@@ -66,6 +66,7 @@ struct sx_net {
     struct sx_kept_list early;       /* of channels that are not there yet */
     struct sx_kept_list collectives; /* parts that have come */
     int wakes_due;
+    atomic_int_fast64_t sent_bytes; /* of channels' messages, once they have gone */
 };
 
 /* ---- lists ---- */

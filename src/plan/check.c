@@ -201,6 +201,7 @@ static enum sx_status check_node(struct check *c, const struct sx_plan *plan) {
     switch (plan->kind) {
     case SX_PLAN_SCAN: return check_scan(c, plan);
     case SX_PLAN_VALUES: return check_values(c, plan);
+    case SX_PLAN_MEMORY: return SX_OK; /* the run knows its tables */
     case SX_PLAN_FILTER:
         SX_TRY(check_conditions(c, plan->u.filter.conjuncts, plan->u.filter.n_conjuncts, child->columns,
                                 child->n_columns));
@@ -235,6 +236,7 @@ static int wanted_children(const struct sx_plan *plan) {
     switch (plan->kind) {
     case SX_PLAN_SCAN:
     case SX_PLAN_VALUES:
+    case SX_PLAN_MEMORY:
     case SX_PLAN_REFERENCE: return 0;
     case SX_PLAN_JOIN:
     case SX_PLAN_SET_ALL:

@@ -214,7 +214,8 @@ static struct sx_plan *distribute_materialize(struct distribution *d, struct sx_
 static struct sx_plan *distribute_known(struct distribution *d, struct sx_plan *plan,
                                         struct spread *out_spread) {
     switch (plan->kind) {
-    case SX_PLAN_SCAN: *out_spread = ANYWHERE; return plan;
+    case SX_PLAN_SCAN:
+    case SX_PLAN_MEMORY: *out_spread = ANYWHERE; return plan;
     case SX_PLAN_VALUES: *out_spread = EVERYWHERE; return plan;
     case SX_PLAN_FILTER: return distribute_filter(d, plan, out_spread);
     case SX_PLAN_PROJECT: return distribute_project(d, plan, out_spread);

@@ -9,6 +9,7 @@
 #define SX_PLAN_LIST(X)                                                                            \
     X(SCAN, "SCAN")                                                                                \
     X(VALUES, "VALUES") /* constant rows, possibly none (empty result) */                          \
+    X(MEMORY, "MEMORY") /* rows that the run is given: sx_exec_options.tables */                   \
     X(FILTER, "FILTER")                                                                            \
     X(PROJECT, "PROJECT")                                                                          \
     X(JOIN, "JOIN")           /* children: probe side (left), build side (right) */                \
@@ -201,6 +202,9 @@ struct sx_plan {
             int32_t id; /* MATERIALIZE defines it, REFERENCE reads it */
         } materialize;
         struct sx_exchange_plan exchange;
+        struct {
+            int32_t id; /* position among the run's tables */
+        } memory;
     } u;
 };
 

@@ -176,6 +176,7 @@ static void add_details(struct sx_text *text, const struct sx_plan *plan) {
     case SX_PLAN_MATERIALIZE:
     case SX_PLAN_REFERENCE: sx_text_add(text, " %d", plan->u.materialize.id); break;
     case SX_PLAN_EXCHANGE: add_exchange(text, plan); break;
+    case SX_PLAN_MEMORY: sx_text_add(text, " %d", plan->u.memory.id); break;
     }
 }
 

@@ -400,6 +400,7 @@ static struct sx_plan *prune(struct pruning *p, struct sx_plan *plan, const bool
     case SX_PLAN_MATERIALIZE: return prune_materialize(p, plan, needed, map);
     case SX_PLAN_REFERENCE: return prune_reference(p, plan, needed, map);
     case SX_PLAN_VALUES:
+    case SX_PLAN_MEMORY:
     case SX_PLAN_SET_ALL: return keep_all(p, plan, map);
     case SX_PLAN_EXCHANGE: break; /* is put in later */
     }

@@ -1,4 +1,4 @@
-"""stachio bench primitives: every family on the CPU and on the emulated device, as a table and as JSON; bench scan."""
+"""stachio bench primitives: every family on the CPU and on the emulated device, as a table and as JSON; bench scan; bench join."""
 
 import json
 import os
@@ -111,6 +111,78 @@ def check_scan_device(scratch):
     require("pinned memory" in {result["way"] for result in report["results"]}, str(report))
 
 
+def measure_join(scratch, ranks, *options):
+    """The results; stachio itself compares counts and sums with what the generator knows."""
+    path = os.path.join(scratch, "join.json")
+    run = run_stachio(["bench", "join", "--threads", "2", "--json", path, *options], env=dict(os.environ, STACHIO_LOCAL_RANKS=str(ranks)))
+    run.succeeded()
+    with open(path, encoding="utf-8") as file:
+        report = json.load(file)
+    require(report["ranks"] == ranks and len(run.out.decode().splitlines()) == len(report["results"]) + 3, run.out.decode())
+    for result in report["results"]:
+        require(result["seconds"] >= result["least_seconds"] > 0 and result["peak_memory_bytes"] > 0, str(result))
+        require((result["exchange_ratio"] > 0) == (result["exchange_seconds"] > 0) == (ranks > 1), str(result))
+    return report
+
+
+def check_join(scratch, variant):
+    """Rows and bytes follow from the numbers given, whatever the ranks."""
+    for ranks in (1, 2, 3):
+        for hit_ratio, skew, columns in ((0, 0, 1), (0.5, 0, 3), (1, 0, 2), (0.5, 1.2, 2), (1, 1, 1)):
+            report = measure_join(scratch, ranks, "--variant", variant, "--build", "7k", "--probe", "50001", "--columns", columns,
+                                  "--hit-ratio", hit_ratio, "--skew", skew, "--sizes", "1024,1048576")
+            require(report["variant"] == variant and [r["message_bytes"] for r in report["results"]] == [1024, 1048576], str(report))
+            for result in report["results"]:
+                require(result["rows"] == int(50001 * hit_ratio), str(result))
+                require(result["bytes"] == 57001 * columns * 8 * (ranks - 1) // ranks**2, str(result))
+
+
+def check_join_sizes(scratch):
+    for rows in (("0", "5000"), ("5000", "0"), ("1", "1")):
+        report = measure_join(scratch, 3, "--build", rows[0], "--probe", rows[1], "--hit-ratio", "1")
+        require(report["results"][0]["rows"] == (int(rows[1]) if rows[0] != "0" else 0), str(report))
+    report = measure_join(scratch, 2, "--tpch", "--sf", "0.01", "--weak-scaling", "--runs", "3")
+    require(report["runs"] == 3 and report["build_rows"] == 30000 and report["results"][0]["rows"] == 120000, str(report))
+    require((report["build_columns"], report["probe_columns"]) == (2, 1), str(report))
+
+
+def check_join_memory(scratch):
+    """What does not fit at once fits in chunks: the tables take 64 MB a rank."""
+    options = ("--build", "100k", "--probe", "4M", "--columns", "4", "--memory-limit", "115MB")
+    require(measure_join(scratch, 2, *options, "--variant", "chunked")["results"][0]["rows"] == 2000000, "chunked")
+    for variant in ("blocking", "tuned"):
+        run = run_stachio(["bench", "join", "--variant", variant, *options], env=dict(os.environ, STACHIO_LOCAL_RANKS="2"))
+        require(run.status == 4 and "out of memory" in run.error and "EXCHANGE" in run.error, str(run))
+
+
+def check_join_timeline(scratch):
+    path = os.path.join(scratch, "timeline.csv")
+    measure_join(scratch, 2, "--build", "20k", "--probe", "300k", "--timeline", path)
+    with open(path, encoding="utf-8") as file:
+        lines = file.read().splitlines()
+    samples = [tuple(map(float, line.split(","))) for line in lines[1:]]
+    require(lines[0] == "seconds,bytes" and samples == sorted(samples) and len(samples) > 1, str(lines))
+    sent = 320000 * 2 * 8 / 4
+    require(samples[0][1] < samples[-1][1] and 0.95 * sent < samples[-1][1] < 1.15 * sent, str(samples[-1]))
+
+
+def check_join_device(scratch):
+    os.environ["STACHIO_CUDA_LIBRARY"] = EMULATED
+    try:
+        for variant in ("chunked", "deferred", "tuned"):
+            report = measure_join(scratch, 2, "--variant", variant, "--device", "cuda", "--build", "500", "--probe", "3000")
+            require(report["device"] != "cpu" and report["results"][0]["rows"] == 1500, str(report))
+    finally:
+        del os.environ["STACHIO_CUDA_LIBRARY"]
+
+
+def check_join_usage(_):
+    for options in (["--build", "1x"], ["--columns", "0"], ["--columns", "65"], ["--hit-ratio", "2"], ["--skew", "-1"],
+                    ["--variant", "quick"], ["--runs", "0"], ["--sizes", "10"], ["more"]):
+        run = run_stachio(["bench", "join", *options])
+        require(run.status == 2 and run.error.startswith("stachio: "), str(run))
+
+
 def check_usage(_):
     for options in (["--rows", "1"], ["--rows", "x"], ["--rows", "2000,"], ["--rows", ""], ["a", "b"], ["-c", "SELECT 1"]):
         run = run_stachio(["bench", "primitives", *options])
@@ -122,10 +194,14 @@ def check_usage(_):
 def main():
     checks = Checks()
     with scratch_directory() as scratch:
-        cases = [check_cpu, check_filter, check_usage, check_scan] + ([check_device, check_scan_device] if os.path.exists(EMULATED) else [])
+        cases = [check_cpu, check_filter, check_usage, check_scan, check_join_sizes, check_join_memory, check_join_timeline, check_join_usage]
+        cases += [check_device, check_scan_device, check_join_device] if os.path.exists(EMULATED) else []
         for check in cases:
             with checks.case(check.__name__):
                 check(scratch)
+        for variant in ("auto", "blocking", "tuned", "chunked", "deferred"):
+            with checks.case(f"join, {variant}"):
+                check_join(scratch, variant)
     checks.finish()
 
 

@@ -72,8 +72,8 @@ def make_numbers(path, rows):
     pq.write_table(table, path, row_group_size=GROUP_ROWS, compression="none", use_dictionary=False)
 
 
-def check_tpch(data, ranks, broadcast):
-    run_stachio(["tpch", "run", "-d", data, "--compare", "duckdb", "--fallback", "forbid", "--threads", "2"],
+def check_tpch(data, ranks, broadcast, *options):
+    run_stachio(["tpch", "run", "-d", data, "--compare", "duckdb", "--fallback", "forbid", "--threads", "2", *options],
                 env=environment(ranks, broadcast)).succeeded()
 
 
@@ -131,6 +131,9 @@ def main():
                 check_tpch(data, ranks, broadcast)
             with checks.case(f"random queries, {way}"):
                 check_random(ranks, broadcast)
+        for overlap in ("combined", "io", "blocking"):
+            with checks.case(f"TPC-H, 3 ranks, overlap {overlap}"):
+                check_tpch(data, 3, 0, "--overlap", overlap)
         checks.run_all([(f"{sql}, {ranks} ranks, broadcast up to {broadcast} bytes", functools.partial(check_ordered, tables, sql, ranks, broadcast))
                         for sql in ORDERED for ranks, broadcast in WAYS[1:3]])
         for group in (0, 5, GROUPS - 1):
