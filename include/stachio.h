@@ -198,11 +198,13 @@ void stachio_set_engine(struct stachio_db *db, enum stachio_engine engine);
 
 /* Every PATH/NAME.parquet is a table NAME, and so are the .parquet files of PATH/NAME together, in the order
  * of their names (the latter wins where both are there). STACHIO_FILE: unreadable, or without Parquet files.
- */
+ * With several ranks {rank}, {node} (the number of the rank's host) and {gpu} (its number on its host) in the
+ * path mean that each rank, or host, has files of its own, which together make the tables. */
 enum stachio_status stachio_add_directory(struct stachio_db *db, const char *path,
                                           struct stachio_error *error);
 /* `pattern`: a file, a directory (all its *.parquet) or a glob; files in the order of their names. A table of
- * that name is replaced. STACHIO_FILE: nothing matches, or a file can't be read. */
+ * that name is replaced. STACHIO_FILE: nothing matches, or a file can't be read. {rank}, {node} and {gpu} as
+ * above. */
 enum stachio_status stachio_add_table(struct stachio_db *db, const char *name, const char *pattern,
                                       struct stachio_error *error);
 /* The same of several files, directories or globs together. */

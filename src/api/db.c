@@ -6,6 +6,7 @@
 #include "api/files.h"
 #include "api/launch.h"
 #include "api/library.h"
+#include "api/parts.h"
 #include "api/ranks.h"
 #include "api/system.h"
 #include "base/huge_pages.h"
@@ -163,6 +164,7 @@ void sx_db_release(struct stachio_db *db) {
         sx_frontend_close(db->frontend);
     sx_pool_destroy(db->direct_pool);
     sx_pool_destroy(db->io_pool);
+    sx_parts_destroy(db->parts);
     sx_device_close(&db->device);
     if (db->pool)
         sx_pool_destroy(db->pool);
@@ -218,36 +220,55 @@ void stachio_set_engine(struct stachio_db *db, enum stachio_engine engine) {
 /* On all ranks. */
 static enum sx_status add_table(struct stachio_db *db, const char *name, const struct sx_file_list *files,
                                 struct sx_error *error) {
-    SX_TRY(sx_frontend_add_table(db->frontend, name, files->paths, files->n_paths, error));
+    SX_TRY(sx_frontend_add_table(db->frontend, name, files->paths, files->n_paths, NULL, error));
     return sx_ranks_add_table(db, name, files->paths, files->n_paths, error);
+}
+
+static enum sx_status add_directory(struct stachio_db *db, struct sx_arena *arena, const char *path,
+                                    struct sx_error *error) {
+    struct sx_table_files *tables;
+    int n;
+    SX_TRY(sx_parts_pattern(arena, path, &path, error));
+    SX_TRY(sx_files_tables(arena, path, &tables, &n, error));
+    for (int i = 0; i < n; i++)
+        SX_TRY(add_table(db, tables[i].name, &tables[i].files, error));
+    return SX_OK;
 }
 
 enum stachio_status stachio_add_directory(struct stachio_db *db, const char *path,
                                           struct stachio_error *error) {
     struct sx_error inner = {0};
     struct sx_arena arena = {0};
-    struct sx_table_files *tables;
-    int n;
-    enum sx_status status = sx_files_tables(&arena, path, &tables, &n, &inner);
     pthread_mutex_lock(&db->lock);
-    for (int i = 0; status == SX_OK && i < n; i++)
-        status = add_table(db, tables[i].name, &tables[i].files, &inner);
+    enum sx_status status = db->net && sx_parts_are_in(path) ? sx_ranks_add_parts(db, NULL, &path, 1, &inner)
+                                                             : add_directory(db, &arena, path, &inner);
     pthread_mutex_unlock(&db->lock);
     sx_arena_release(&arena);
     return status == SX_OK ? STACHIO_OK : sx_api_fail(&inner, error);
+}
+
+static enum sx_status add_files(struct stachio_db *db, struct sx_arena *arena, const char *name,
+                                const char *const *patterns, int n_patterns, struct sx_error *error) {
+    struct sx_file_list files;
+    const char **own = SX_ARENA_ARRAY(arena, n_patterns, const char *);
+    if (!own)
+        return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for table %s", name);
+    for (int i = 0; i < n_patterns; i++) {
+        if (db->net && sx_parts_are_in(patterns[i]))
+            return sx_ranks_add_parts(db, name, patterns, n_patterns, error);
+        SX_TRY(sx_parts_pattern(arena, patterns[i], &own[i], error));
+    }
+    SX_TRY(sx_files_match_all(arena, own, n_patterns, &files, error));
+    return add_table(db, name, &files, error);
 }
 
 enum stachio_status stachio_add_files(struct stachio_db *db, const char *name, const char *const *patterns,
                                       int n_patterns, struct stachio_error *error) {
     struct sx_error inner = {0};
     struct sx_arena arena = {0};
-    struct sx_file_list files;
-    enum sx_status status = sx_files_match_all(&arena, patterns, n_patterns, &files, &inner);
-    if (status == SX_OK) {
-        pthread_mutex_lock(&db->lock);
-        status = add_table(db, name, &files, &inner);
-        pthread_mutex_unlock(&db->lock);
-    }
+    pthread_mutex_lock(&db->lock);
+    enum sx_status status = add_files(db, &arena, name, patterns, n_patterns, &inner);
+    pthread_mutex_unlock(&db->lock);
     sx_arena_release(&arena);
     return status == SX_OK ? STACHIO_OK : sx_api_fail(&inner, error);
 }

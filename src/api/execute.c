@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "api/library.h"
+#include "api/parts.h"
 #include "api/query.h"
 #include "api/ranks.h"
 #include "api/system.h"
@@ -70,6 +71,7 @@ static enum sx_status plan_run(struct stachio_query *query, struct sx_error *err
     if (query->has_plan)
         sx_query_plan_release(&query->plan);
     query->has_plan = false;
+    SX_TRY(sx_parts_check(db->parts, error));
     struct sx_watch watch;
     SX_TRY(sx_watch_start(&watch, db->frontend, &query->cancel, &query->wake, error));
     enum sx_status status = sx_frontend_plan(db->frontend, query->sql, &query->plan, error);
@@ -186,6 +188,9 @@ enum sx_status sx_query_execute(struct stachio_query *query, struct sx_error *er
     if (status == SX_OK && query->engine == STACHIO_ENGINE_DUCKDB)
         status = query->write ? sx_duckdb_write(query, error)
                               : sx_duckdb_fetch(query, query->sql, &query->duckdb, error);
+    if (status == SX_UNSUPPORTED && query->reason)
+        status = sx_error_prefix(error, "stachio can't run the query (%.900s), and neither can DuckDB",
+                                 query->reason);
     sx_span_end(lane_of(query), SX_SPAN_QUERY, "running", began_ns, 0, 0);
     query->execute_seconds = sx_system_seconds() - started;
     return status;

@@ -118,28 +118,48 @@ static enum sx_status expand_glob(struct sx_arena *arena, const char *pattern, s
     return status;
 }
 
+#define GLOB_CHARACTERS "*?[{"
+
+/* Possibly none. */
+static enum sx_status find(struct sx_arena *arena, const char *pattern, struct sx_file_list *out_files,
+                           struct sx_error *error) {
+    struct stat info;
+    if (stat(pattern, &info) != 0) {
+        if (!strpbrk(pattern, GLOB_CHARACTERS))
+            return unreadable(pattern, error);
+        return expand_glob(arena, pattern, out_files, error);
+    }
+    if (S_ISDIR(info.st_mode))
+        return list_parquet(arena, pattern, out_files, error);
+    const char **paths = SX_ARENA_NEW(arena, const char *);
+    if (!paths || !(paths[0] = sx_arena_copy_text(arena, pattern, strlen(pattern))))
+        return no_memory(error);
+    *out_files = (struct sx_file_list){paths, 1};
+    return SX_OK;
+}
+
 enum sx_status sx_files_match(struct sx_arena *arena, const char *pattern, struct sx_file_list *out_files,
                               struct sx_error *error) {
-    struct stat info;
     struct sx_file_list files = {NULL, 0};
-    if (stat(pattern, &info) != 0) {
-        if (!strpbrk(pattern, "*?[{"))
-            return unreadable(pattern, error);
-        SX_TRY(expand_glob(arena, pattern, &files, error));
-    } else if (S_ISDIR(info.st_mode)) {
-        SX_TRY(list_parquet(arena, pattern, &files, error));
-        if (!files.n_paths)
-            return sx_error_set(error, SX_FILE, "%s: no file of this directory ends in %s", pattern, SUFFIX);
-    } else {
-        files.paths = SX_ARENA_NEW(arena, const char *);
-        if (!files.paths || !(files.paths[0] = sx_arena_copy_text(arena, pattern, strlen(pattern))))
-            return no_memory(error);
-        files.n_paths = 1;
-    }
+    SX_TRY(find(arena, pattern, &files, error));
+    if (!files.n_paths && is_directory(pattern))
+        return sx_error_set(error, SX_FILE, "%s: no file of this directory ends in %s", pattern, SUFFIX);
     if (!files.n_paths)
         return sx_error_set(error, SX_FILE, "%s: no such file", pattern);
     *out_files = files;
     return SX_OK;
+}
+
+enum sx_status sx_files_find(struct sx_arena *arena, const char *pattern, struct sx_file_list *out_files,
+                             struct sx_error *error) {
+    SX_TRY(find(arena, pattern, out_files, error));
+    size_t length = out_files->n_paths ? 0 : strcspn(pattern, GLOB_CHARACTERS);
+    while (length > 0 && pattern[length - 1] != '/')
+        length--;
+    const char *directory = sx_arena_copy_text(arena, pattern, length);
+    if (!directory)
+        return no_memory(error);
+    return length == 0 || is_directory(directory) ? SX_OK : unreadable(directory, error);
 }
 
 static enum sx_status append_files(struct sx_arena *arena, struct sx_file_list *files,
@@ -193,9 +213,9 @@ static int find_table(const struct sx_table_files *tables, int n, const char *na
     return i;
 }
 
-enum sx_status sx_files_tables(struct sx_arena *arena, const char *directory,
-                               struct sx_table_files **out_tables, int *out_n_tables,
-                               struct sx_error *error) {
+enum sx_status sx_files_find_tables(struct sx_arena *arena, const char *directory,
+                                    struct sx_table_files **out_tables, int *out_n_tables,
+                                    struct sx_error *error) {
     int n_entries, n = 0;
     const char **entries = list_directory(arena, directory, &n_entries);
     if (!entries)
@@ -213,10 +233,16 @@ enum sx_status sx_files_tables(struct sx_arena *arena, const char *directory,
         if (at == n)
             tables[n++] = table;
     }
-    if (!n)
-        return sx_error_set(error, SX_FILE, "%s: no Parquet files (NAME.parquet or NAME/*.parquet)",
-                            directory);
     *out_tables = tables;
     *out_n_tables = n;
     return SX_OK;
+}
+
+enum sx_status sx_files_tables(struct sx_arena *arena, const char *directory,
+                               struct sx_table_files **out_tables, int *out_n_tables,
+                               struct sx_error *error) {
+    SX_TRY(sx_files_find_tables(arena, directory, out_tables, out_n_tables, error));
+    if (*out_n_tables > 0)
+        return SX_OK;
+    return sx_error_set(error, SX_FILE, "%s: no Parquet files (NAME.parquet or NAME/*.parquet)", directory);
 }

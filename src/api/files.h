@@ -14,6 +14,11 @@ struct sx_file_list {
 SX_MUST_CHECK enum sx_status sx_files_match(struct sx_arena *arena, const char *pattern,
                                             struct sx_file_list *out_files, struct sx_error *error);
 
+/* The same where there may be none, as long as what is named is there: the file, the directory, or the one in
+ * front of a glob's first special character. */
+SX_MUST_CHECK enum sx_status sx_files_find(struct sx_arena *arena, const char *pattern,
+                                           struct sx_file_list *out_files, struct sx_error *error);
+
 /* Of several patterns, one behind the other. */
 SX_MUST_CHECK enum sx_status sx_files_match_all(struct sx_arena *arena, const char *const *patterns,
                                                 int n_patterns, struct sx_file_list *out_files,
@@ -29,5 +34,9 @@ struct sx_table_files {
 SX_MUST_CHECK enum sx_status sx_files_tables(struct sx_arena *arena, const char *directory,
                                              struct sx_table_files **out_tables, int *out_n_tables,
                                              struct sx_error *error);
+/* The same where there may be none, as long as the directory can be read. */
+SX_MUST_CHECK enum sx_status sx_files_find_tables(struct sx_arena *arena, const char *directory,
+                                                  struct sx_table_files **out_tables, int *out_n_tables,
+                                                  struct sx_error *error);
 
 #endif

@@ -5,10 +5,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/parts.h"
 #include "net/net.h"
 
 /* What rank 0 says: the kind, then texts that are zero-terminated. */
-enum command { COMMAND_STOP, COMMAND_TABLE, COMMAND_QUERY, COMMAND_EXCHANGE, COMMAND_JOIN, COMMAND_PLACE };
+enum command {
+    COMMAND_STOP,
+    COMMAND_TABLE,
+    COMMAND_PARTS,
+    COMMAND_QUERY,
+    COMMAND_EXCHANGE,
+    COMMAND_JOIN,
+    COMMAND_PLACE
+};
 
 static enum sx_status no_memory(struct sx_error *error) {
     return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for a message to the ranks");
@@ -145,8 +154,29 @@ enum sx_status sx_ranks_add_table(struct stachio_db *db, const char *name, const
 
 static void follow_table(struct stachio_db *db, const char *const *texts, int n_texts) {
     struct sx_error error = {0};
-    enum sx_status status = sx_frontend_add_table(db->frontend, texts[0], texts + 1, n_texts - 1, &error);
+    enum sx_status status =
+        sx_frontend_add_table(db->frontend, texts[0], texts + 1, n_texts - 1, NULL, &error);
     (void)all_done(db, status, &error);
+}
+
+/* A table has a name. */
+enum sx_status sx_ranks_add_parts(struct stachio_db *db, const char *name, const char *const *patterns,
+                                  int n_patterns, struct sx_error *error) {
+    const char **texts = calloc((size_t)n_patterns + 1, sizeof *texts);
+    if (!texts)
+        return no_memory(error);
+    texts[0] = name ? name : "";
+    memcpy(texts + 1, patterns, (size_t)n_patterns * sizeof *texts);
+    enum sx_status status = tell(db, COMMAND_PARTS, texts, n_patterns + 1, error);
+    free(texts);
+    return status == SX_OK ? all_done(db, sx_parts_add(db, name, patterns, n_patterns, error), error)
+                           : status;
+}
+
+static void follow_parts(struct stachio_db *db, const char *const *texts, int n_texts) {
+    struct sx_error error = {0};
+    const char *name = *texts[0] ? texts[0] : NULL;
+    (void)all_done(db, sx_parts_add(db, name, texts + 1, n_texts - 1, &error), &error);
 }
 
 /* ---- benchmarks ---- */
@@ -241,6 +271,8 @@ static bool follow_one(struct stachio_db *db) {
     goes_on = texts && n_texts > 0 && message[0] != COMMAND_STOP;
     if (goes_on && message[0] == COMMAND_TABLE)
         follow_table(db, texts, n_texts);
+    else if (goes_on && message[0] == COMMAND_PARTS)
+        follow_parts(db, texts, n_texts);
     else if (goes_on && message[0] == COMMAND_EXCHANGE)
         follow_exchange(db, texts[0]);
     else if (goes_on && message[0] == COMMAND_JOIN)

@@ -28,6 +28,10 @@ void sx_ranks_stop(struct stachio_db *db);
 SX_MUST_CHECK enum sx_status sx_ranks_add_table(struct stachio_db *db, const char *name,
                                                 const char *const *paths, int n_paths,
                                                 struct sx_error *error);
+/* Rank 0: as sx_parts_add, on all ranks. */
+SX_MUST_CHECK enum sx_status sx_ranks_add_parts(struct stachio_db *db, const char *name,
+                                                const char *const *patterns, int n_patterns,
+                                                struct sx_error *error);
 /* Rank 0: runs a planned query on all ranks. */
 SX_MUST_CHECK enum sx_status sx_ranks_execute(struct stachio_query *query, struct sx_error *error);
 

@@ -188,6 +188,7 @@ static enum sx_status create_workers(struct sx_scan_source *scan, struct sx_run 
 
 static enum sx_status open_storage(struct sx_scan_source *scan, struct sx_run *run, struct sx_error *error) {
     const struct sx_scan_plan *plan = &scan->plan->u.scan;
+    const struct sx_net *net = run->options.net;
     const char **names = SX_ARENA_ARRAY(&run->arena, plan->n_columns, const char *);
     struct sx_type *types = SX_ARENA_ARRAY(&run->arena, plan->n_columns, struct sx_type);
     if (!names || !types)
@@ -205,8 +206,9 @@ static enum sx_status open_storage(struct sx_scan_source *scan, struct sx_run *r
         .n_columns = plan->n_columns,
         .keep_dictionaries = true,
         .batch_rows = scan->joins_groups ? scan->chunk_rows : 0,
-        .share = run->options.net ? sx_net_rank(run->options.net) : 0,
-        .n_shares = run->options.net ? sx_net_size(run->options.net) : 0,
+        .share = plan->parts ? plan->parts->share : net ? sx_net_rank(net) : 0,
+        .n_shares = plan->parts ? plan->parts->n_shares : net ? sx_net_size(net) : 0,
+        .is_local = plan->parts ? plan->parts->is_local : NULL,
         .queue_bytes = run->options.queue_bytes,
         .trace = run->options.trace,
         .footprint = run->options.footprint,

@@ -12,6 +12,7 @@ struct sx_table_files {
     const char *name;
     const char *const *files;
     int32_t n_files;
+    const struct sx_table_parts *parts; /* NULL: none */
 };
 
 /* A duplicate-eliminated side in scope, or a materialised CTE. */

@@ -11,6 +11,7 @@ struct sx_frontend_table {
     char *name;
     char **files;
     int n_files;
+    struct sx_table_parts *parts; /* NULL: every rank sees all files */
     bool has_view; /* views are made when a statement first mentions them: binding one reads a footer */
 };
 
@@ -49,6 +50,10 @@ SX_MUST_CHECK enum sx_status sx_duckdb_set_optimizers(struct sx_frontend *fronte
 SX_MUST_CHECK enum sx_status sx_duckdb_make_views(struct sx_frontend *frontend, const char *sql,
                                                   struct sx_error *error);
 
+/* SX_UNSUPPORTED where the statement may read a table of which this process has a part. */
+SX_MUST_CHECK enum sx_status sx_duckdb_refuse_parts(const struct sx_frontend *frontend, const char *sql,
+                                                    struct sx_error *error);
+
 /* Tables whose names stand in the text; it may use fewer, but no others, or one of them several times. */
 int sx_duckdb_mentioned_tables(const struct sx_frontend *frontend, const char *sql);
 
@@ -58,6 +63,8 @@ SX_MUST_CHECK enum sx_status sx_statement_check(const char *sql, duckdb_statemen
                                                 struct sx_error *error);
 /* DuckDB reads `n` > 1 statements: SX_UNSUPPORTED when it made them of one, else SX_QUERY. */
 SX_MUST_CHECK enum sx_status sx_statement_check_several(const char *sql, int n, struct sx_error *error);
+/* It tells about tables or plans, and reads nothing. */
+bool sx_statement_only_tells(const char *sql);
 /* It may list tables that it does not name. */
 bool sx_statement_reads_catalog(const char *sql);
 /* It changes what later statements of the same connection do: settings, variables, prepared statements. */

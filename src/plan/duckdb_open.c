@@ -107,6 +107,7 @@ static void release_table(struct sx_frontend_table *table) {
     for (int i = 0; i < table->n_files; i++)
         free(table->files[i]);
     free(table->files);
+    free(table->parts);
     free(table->name);
     *table = (struct sx_frontend_table){0};
 }
@@ -154,10 +155,24 @@ static enum sx_status check_file(const char *path, struct sx_error *error) {
     return SX_OK;
 }
 
+/* In one piece of memory. */
+static struct sx_table_parts *copy_parts(const struct sx_table_parts *parts, int n_files) {
+    struct sx_table_parts *copy = malloc(sizeof *copy + (size_t)n_files * sizeof *parts->is_local);
+    if (!copy)
+        return NULL;
+    bool *is_local = (bool *)(copy + 1);
+    memcpy(is_local, parts->is_local, (size_t)n_files * sizeof *is_local);
+    *copy = (struct sx_table_parts){is_local, parts->share, parts->n_shares};
+    return copy;
+}
+
 static enum sx_status make_table(const char *name, const char *const *files, int n_files,
-                                 struct sx_frontend_table *out_table, struct sx_error *error) {
-    struct sx_frontend_table table = {.name = strdup(name), .files = calloc((size_t)n_files, sizeof(char *))};
-    bool complete = table.name && table.files;
+                                 const struct sx_table_parts *parts, struct sx_frontend_table *out_table,
+                                 struct sx_error *error) {
+    struct sx_frontend_table table = {.name = strdup(name),
+                                      .files = calloc((size_t)n_files, sizeof(char *)),
+                                      .parts = parts ? copy_parts(parts, n_files) : NULL};
+    bool complete = table.name && table.files && (table.parts || !parts);
     for (int i = 0; complete && i < n_files; i++) {
         table.files[i] = strdup(files[i]);
         complete = table.files[i] != NULL;
@@ -195,13 +210,14 @@ static struct sx_frontend_table *find_table(struct sx_frontend *frontend, const 
 }
 
 enum sx_status sx_frontend_add_table(struct sx_frontend *frontend, const char *name, const char *const *files,
-                                     int n_files, struct sx_error *error) {
+                                     int n_files, const struct sx_table_parts *parts,
+                                     struct sx_error *error) {
     struct sx_frontend_table table;
     if (n_files < 1)
         return sx_error_set(error, SX_FILE, "table %s has no files", name);
     for (int i = 0; i < n_files; i++)
         SX_TRY(check_file(files[i], error));
-    SX_TRY(make_table(name, files, n_files, &table, error));
+    SX_TRY(make_table(name, files, n_files, parts, &table, error));
     struct sx_frontend_table *place = find_table(frontend, name);
     if (place) {
         release_table(place);
@@ -292,6 +308,16 @@ int sx_duckdb_mentioned_tables(const struct sx_frontend *frontend, const char *s
     for (int i = 0; i < frontend->n_tables; i++)
         n += mentions(sql, frontend->tables[i].name);
     return n;
+}
+
+enum sx_status sx_duckdb_refuse_parts(const struct sx_frontend *frontend, const char *sql,
+                                      struct sx_error *error) {
+    for (int i = 0; i < frontend->n_tables && !sx_statement_only_tells(sql); i++)
+        if (frontend->tables[i].parts && mentions(sql, frontend->tables[i].name))
+            return sx_error_set(error, SX_UNSUPPORTED,
+                                "each rank has files of its own of table %s, and DuckDB runs on rank 0 alone",
+                                frontend->tables[i].name);
+    return SX_OK;
 }
 
 enum sx_status sx_duckdb_make_views(struct sx_frontend *frontend, const char *sql, struct sx_error *error) {

@@ -180,7 +180,7 @@ static enum sx_status convert_result(struct sx_frontend *frontend, duckdb_result
     for (int i = 0; i < frontend->n_tables; i++)
         tables[i] =
             (struct sx_table_files){frontend->tables[i].name, (const char *const *)frontend->tables[i].files,
-                                    frontend->tables[i].n_files};
+                                    frontend->tables[i].n_files, frontend->tables[i].parts};
     SX_GO(reported_error(json, length, error));
     status =
         sx_duckdb_convert(json, length, tables, frontend->n_tables, names->names, names->n, out_plan, error);

@@ -141,6 +141,7 @@ enum sx_status sx_frontend_run(struct sx_frontend *frontend, const char *sql,
                                struct ArrowArrayStream *out_stream, struct sx_error *error) {
     duckdb_extracted_statements statements = NULL;
     enum sx_status status = SX_OK;
+    SX_TRY(sx_duckdb_refuse_parts(frontend, sql, error));
     SX_TRY(sx_duckdb_make_views(frontend, sql, error));
     SX_TRY(sx_duckdb_set_optimizers(frontend, "", error));
     struct stream *stream = calloc(1, sizeof *stream);

@@ -29,11 +29,26 @@ static bool same_files(struct json_object *files, const struct sx_table_files *t
     return true;
 }
 
-static const char *table_name(struct sx_convert *c, struct json_object *files) {
+/* NULL: none of ours. */
+static const struct sx_table_files *find_table(const struct sx_convert *c, struct json_object *files) {
     for (int32_t i = 0; i < c->n_tables; i++)
         if (same_files(files, &c->tables[i]))
-            return c->tables[i].name;
-    return file_name(json_object_get_string(sx_json_item(files, 0)));
+            return &c->tables[i];
+    return NULL;
+}
+
+static bool copy_parts(struct scan *s, const struct sx_table_files *table) {
+    struct sx_arena *arena = s->c->b.arena;
+    if (!table || !table->parts)
+        return true;
+    bool *is_local = SX_ARENA_ARRAY(arena, table->n_files, bool);
+    struct sx_table_parts *parts = SX_ARENA_NEW(arena, struct sx_table_parts);
+    if (!is_local || !parts)
+        return sx_build_no_memory(&s->c->b);
+    memcpy(is_local, table->parts->is_local, (size_t)table->n_files * sizeof *is_local);
+    *parts = (struct sx_table_parts){is_local, table->parts->share, table->parts->n_shares};
+    s->plan->parts = parts;
+    return true;
 }
 
 static bool convert_files(struct scan *s) {
@@ -54,11 +69,14 @@ static bool convert_files(struct scan *s) {
         if (!paths[i])
             return sx_build_no_memory(&c->b);
     }
-    const char *name = table_name(c, files);
+    const struct sx_table_files *table = find_table(c, files);
+    const char *name = table ? table->name : file_name(json_object_get_string(sx_json_item(files, 0)));
     s->plan->files = paths;
     s->plan->n_files = n;
     s->plan->table = sx_arena_copy_text(c->b.arena, name, strlen(name));
-    return s->plan->table || sx_build_no_memory(&c->b);
+    if (!s->plan->table)
+        return sx_build_no_memory(&c->b);
+    return copy_parts(s, table);
 }
 
 /* Options of read_parquet with which columns are not just the files' columns. */

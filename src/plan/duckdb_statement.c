@@ -35,6 +35,16 @@ bool sx_statement_sets_session(const char *sql) {
     return begins_with_one_of(sql, words);
 }
 
+/* EXPLAIN ANALYZE runs, and so does EXPLAIN (ANALYZE). */
+bool sx_statement_only_tells(const char *sql) {
+    static const char *const words[] = {"SHOW", "DESCRIBE", "DESC", NULL};
+    char word[MAX_WORD_BYTES];
+    const char *at = next_word(sql, word);
+    const bool explains = strcmp(word, "EXPLAIN") == 0;
+    (void)next_word(at, word);
+    return explains ? strncmp(word, "ANALY", 5) != 0 : begins_with_one_of(sql, words);
+}
+
 bool sx_statement_reads_catalog(const char *sql) {
     static const char *const words[] = {"SHOW", "DESCRIBE", "DESC", "PRAGMA", "EXPORT", NULL};
     static const char *const parts[] = {"information_schema", "duckdb_", "pg_", "sqlite_"};

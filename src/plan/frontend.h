@@ -17,9 +17,12 @@ SX_MUST_CHECK enum sx_status sx_frontend_open(int threads, size_t memory_limit_b
 void sx_frontend_close(struct sx_frontend *frontend);
 
 /* Registers table `name` over files (a glob's expansion or one file, in order). Missing and unreadable files
- * are SX_FILE errors that name the file. A later registration of the same name replaces the earlier one. */
+ * are SX_FILE errors that name the file. A later registration of the same name replaces the earlier one.
+ * `parts` (copied; NULL: none) tells which files are this rank's; of the others the footers serve for
+ * planning, and DuckDB does not run queries of such tables. */
 SX_MUST_CHECK enum sx_status sx_frontend_add_table(struct sx_frontend *frontend, const char *name,
                                                    const char *const *files, int n_files,
+                                                   const struct sx_table_parts *parts,
                                                    struct sx_error *error);
 /* Tables in order of registration; *out_names is borrowed until the next call. */
 int sx_frontend_tables(struct sx_frontend *frontend, const char *const **out_names);

@@ -40,10 +40,17 @@ struct sx_scan_column {
     struct sx_type type;
 };
 
+/* A table whose files are not all in every rank's reach. */
+struct sx_table_parts {
+    const bool *is_local; /* of each file: this rank can read more than its footer */
+    int share, n_shares;  /* of the local ones: so many ranks have them, and this is one of these */
+};
+
 struct sx_scan_plan {
     const char *table;
     const char *const *files; /* expanded, in order */
     int32_t n_files;
+    const struct sx_table_parts *parts;   /* NULL: all files are everywhere */
     const struct sx_scan_column *columns; /* every column read: the filters' inputs */
     int32_t n_columns;
     const int32_t *projection; /* output column i is columns[projection[i]] */

@@ -155,7 +155,8 @@ static enum sx_status open_files(struct sx_scan *scan, const struct sx_scan_requ
             file->trace_name = sx_trace_text(scan->trace, "%s", file->path);
         SX_TRY(sx_footer_cache_get(scan->storage->footers, file->path, &file->footer, &file->stamp, error));
         scan->n_files++;
-        scan->files_bytes += file->stamp.size_bytes;
+        if (!request->is_local || request->is_local[f])
+            scan->files_bytes += file->stamp.size_bytes;
         SX_TRY(scan_match_columns(scan, f, error));
         if (__builtin_add_overflow(scan->n_units, file->footer->n_groups, &scan->n_units) ||
             __builtin_add_overflow(scan->total_rows, file->footer->n_rows, &scan->total_rows))
@@ -181,19 +182,24 @@ static enum sx_status list_units(struct sx_scan *scan, struct sx_error *error) {
     return SX_OK;
 }
 
-/* Drops all but the share's row groups: those whose middle byte is in it. */
-static void keep_share(struct sx_scan *scan, int share, int n_shares) {
+/* Drops all but the share's row groups: those of local files whose middle byte is in it. */
+static void keep_share(struct sx_scan *scan, const struct sx_scan_request *request) {
+    const unsigned share = (unsigned)request->share, n_shares = (unsigned)request->n_shares;
+    const bool *is_local = request->is_local;
     sx_u128 total = 0, before = 0;
     int kept = 0;
     for (int u = 0; u < scan->n_units; u++)
-        total += scan_unit_bytes(scan, &scan->units[u]);
+        if (!is_local || is_local[scan->units[u].file])
+            total += scan_unit_bytes(scan, &scan->units[u]);
     for (int f = 0; f < scan->n_files; f++)
         scan->files[f].n_units_left = 0;
     scan->total_rows = 0;
     for (int u = 0; u < scan->n_units; u++) {
         const struct scan_unit unit = scan->units[u];
+        if (is_local && !is_local[unit.file])
+            continue;
         const size_t bytes = scan_unit_bytes(scan, &unit);
-        const bool is_ours = (before + bytes / 2) * (unsigned)n_shares / total == (unsigned)share;
+        const bool is_ours = (before + bytes / 2) * n_shares / total == share;
         before += bytes;
         if (!is_ours)
             continue;
@@ -241,7 +247,7 @@ static enum sx_status fill(struct sx_scan *scan, const struct sx_scan_request *r
     SX_TRY(open_files(scan, request, error));
     SX_TRY(list_units(scan, error));
     if (request->n_shares > 0)
-        keep_share(scan, request->share, request->n_shares);
+        keep_share(scan, request);
     return list_batches(scan, error);
 }
 

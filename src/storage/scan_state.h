@@ -101,7 +101,7 @@ struct sx_scan {
     size_t queue_bytes;
 
     struct scan_file *files;
-    int64_t files_bytes; /* of all files together */
+    int64_t files_bytes; /* of all files that are read, together */
     struct scan_unit *units;
     struct scan_batch *batches;
     int n_files, n_units, n_batches;

@@ -155,13 +155,13 @@ static void test_split(void) {
 static void test_files(struct sx_frontend *frontend, const char *path) {
     struct sx_error error = {0};
     const char *missing = "/nowhere/at/all.parquet";
-    assert(sx_frontend_add_table(frontend, "gone", &missing, 1, &error) == SX_FILE);
+    assert(sx_frontend_add_table(frontend, "gone", &missing, 1, NULL, &error) == SX_FILE);
     assert(strstr(error.text, missing));
     FILE *file = fopen(path, "w");
     assert(file && fputs("this is text, not a table", file) >= 0);
     fclose(file);
     struct sx_query_plan query = {0};
-    assert(sx_frontend_add_table(frontend, "broken", &path, 1, &error) == SX_OK);
+    assert(sx_frontend_add_table(frontend, "broken", &path, 1, NULL, &error) == SX_OK);
     assert(sx_frontend_plan(frontend, "SELECT * FROM broken", &query, &error) == SX_FILE);
     assert(strstr(error.text, path));
     assert(sx_frontend_plan(frontend, "SELECT 1", &query, &error) == SX_OK);
@@ -191,7 +191,7 @@ int main(void) {
     close(mkstemp(broken));
     assert(sx_frontend_open(2, 0, &frontend, &error) == SX_OK);
     copy_table(frontend, path);
-    assert(sx_frontend_add_table(frontend, "t", &file, 1, &error) == SX_OK);
+    assert(sx_frontend_add_table(frontend, "t", &file, 1, NULL, &error) == SX_OK);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         check_case(frontend, i);
     test_names(frontend);

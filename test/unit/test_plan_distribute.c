@@ -119,7 +119,7 @@ int main(void) {
         snprintf(select, sizeof select, rows, 1000 >> i);
         snprintf(copy, sizeof copy, "COPY (%s) TO '%s' (FORMAT parquet)", select, file);
         run(frontend, copy);
-        assert(sx_frontend_add_table(frontend, names[i], &file, 1, &error) == SX_OK);
+        assert(sx_frontend_add_table(frontend, names[i], &file, 1, NULL, &error) == SX_OK);
     }
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         check_case(frontend, cases[i].sql, cases[i].text);

@@ -1,0 +1,50 @@
+/* Private to src/api/parts*.c: whose files are whose, and the footers of files that are elsewhere. */
+#ifndef SX_API_PARTS_FILE_H
+#define SX_API_PARTS_FILE_H
+
+#include "api/parts.h"
+#include "api/seat.h"
+#include "storage/file.h"
+
+/* Where a rank is. */
+struct part_place {
+    int rank, node, gpu;
+    int node_ranks; /* on its host */
+};
+
+/* A file of a table of which each rank has some. */
+struct part_file {
+    const char *table;
+    const char *path; /* on its rank */
+    int rank;
+    int64_t size_bytes;
+    const uint8_t *footer;
+    uint32_t footer_bytes;
+};
+
+/* What a database keeps of such tables. */
+struct sx_parts {
+    int *fds; /* files in memory */
+    int n_fds;
+    struct part_own {
+        char *path;
+        struct sx_file_stamp stamp;
+    } *own; /* this rank's files */
+    int n_own;
+};
+
+/* Of ranks in these seats: out_places[r]. */
+void parts_place(const struct sx_seat *seats, int n, struct part_place *out_places);
+/* With the placeholders' values; in the arena, NULL: no memory. */
+const char *parts_substitute(struct sx_arena *arena, const char *pattern, const struct part_place *place);
+
+/* A file that has the footer where the one of that size has it, and zeros elsewhere; its path, in the arena.
+ * It goes with `parts`. */
+SX_MUST_CHECK enum sx_status parts_stand_in(struct sx_parts *parts, struct sx_arena *arena,
+                                            const struct part_file *file, const char **out_path,
+                                            struct sx_error *error);
+/* Remembers what the file is now. */
+SX_MUST_CHECK enum sx_status parts_keep(struct sx_parts *parts, const char *path,
+                                        const struct sx_file_stamp *stamp, struct sx_error *error);
+
+#endif
