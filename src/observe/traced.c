@@ -82,6 +82,13 @@ static int64_t rows_of_parts(const struct sx_column_read *read) {
       (struct sx_stream * stream, const struct sx_tensor *hashes, int n_parts, struct sx_tensor *out_index, \
        int64_t *out_offsets),                                                                               \
       (stream, hashes, n_parts, out_index, out_offsets))                                                    \
+    X(bloom_add, hashes->length,                                                                            \
+      (struct sx_stream * stream, const struct sx_tensor *hashes, struct sx_tensor *words),                 \
+      (stream, hashes, words))                                                                              \
+    X(bloom_test, hashes->length,                                                                           \
+      (struct sx_stream * stream, const struct sx_tensor *hashes, const struct sx_tensor *words,            \
+       struct sx_tensor *out_selection),                                                                    \
+      (stream, hashes, words, out_selection))                                                               \
     X(group_create, 0,                                                                                      \
       (struct sx_stream * stream, const struct sx_group_spec *spec, struct sx_group **out_group),           \
       (stream, spec, out_group))                                                                            \

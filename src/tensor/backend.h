@@ -219,6 +219,17 @@ struct sx_backend_ops {
     SX_MUST_CHECK enum sx_status (*partition)(struct sx_stream *stream, const struct sx_tensor *hashes,
                                               int n_parts, struct sx_tensor *out_index, int64_t *out_offsets);
 
+    /* A bloom filter over hashes: `words` is U64 FLAT without nulls, zeroed at first (batch_from_host). Which
+     * bits belong to a hash is in tensor/semantics.h, so that filters of as many words are merged by OR of
+     * their words, whichever backends and ranks made them. bloom_add sets the hashes' bits; it may run at the
+     * same time on one filter. */
+    SX_MUST_CHECK enum sx_status (*bloom_add)(struct sx_stream *stream, const struct sx_tensor *hashes,
+                                              struct sx_tensor *words);
+    /* Positions (I32, ascending) of hashes that may have been added; those that were are among them. */
+    SX_MUST_CHECK enum sx_status (*bloom_test)(struct sx_stream *stream, const struct sx_tensor *hashes,
+                                               const struct sx_tensor *words,
+                                               struct sx_tensor *out_selection);
+
     /* -- group by -- group_update may run at the same time for different workers; then all updates end; then
      * group_finish once; then group_emit may run at the same time for different parts. */
     SX_MUST_CHECK enum sx_status (*group_create)(struct sx_stream *stream, const struct sx_group_spec *spec,

@@ -58,6 +58,16 @@ SX_BOTH uint64_t sx_hash_f64(double x) {
     return sx_hash_u64(sx_f64_bits(x));
 }
 
+/* A bloom filter's bits of a hash: four of one word of 64. Low bits of the hash choose them, the high bits
+ * the word. */
+SX_BOTH uint64_t sx_bloom_bits(uint64_t hash) {
+    return UINT64_C(1) << (hash & 63) | UINT64_C(1) << (hash >> 6 & 63) | UINT64_C(1) << (hash >> 12 & 63) |
+           UINT64_C(1) << (hash >> 18 & 63);
+}
+SX_BOTH uint64_t sx_bloom_word(uint64_t hash, uint64_t n_words) {
+    return (uint64_t)((sx_u128)hash * n_words >> 64);
+}
+
 /* < 0, 0, > 0 by unsigned bytes. */
 SX_BOTH int sx_bytes_compare(const char *a, const char *b, uint32_t length_bytes) {
 #ifdef __CUDA_ARCH__

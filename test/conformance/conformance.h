@@ -53,6 +53,7 @@ bool conformance_scalar_equal(const struct sx_scalar *a, const struct sx_scalar 
 
 void conform_eval(struct conformance *c);
 void conform_hash(struct conformance *c);
+void conform_bloom(struct conformance *c);
 void conform_group(struct conformance *c);
 void conform_join(struct conformance *c);
 void conform_move(struct conformance *c);

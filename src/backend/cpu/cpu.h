@@ -43,6 +43,11 @@ SX_MUST_CHECK enum sx_status sx_cpu_hash(struct sx_stream *stream, const struct 
                                          int64_t rows, struct sx_tensor *out_hashes);
 SX_MUST_CHECK enum sx_status sx_cpu_partition(struct sx_stream *stream, const struct sx_tensor *hashes,
                                               int n_parts, struct sx_tensor *out_index, int64_t *out_offsets);
+SX_MUST_CHECK enum sx_status sx_cpu_bloom_add(struct sx_stream *stream, const struct sx_tensor *hashes,
+                                              struct sx_tensor *words);
+SX_MUST_CHECK enum sx_status sx_cpu_bloom_test(struct sx_stream *stream, const struct sx_tensor *hashes,
+                                               const struct sx_tensor *words,
+                                               struct sx_tensor *out_selection);
 SX_MUST_CHECK enum sx_status sx_cpu_group_create(struct sx_stream *stream, const struct sx_group_spec *spec,
                                                  struct sx_group **out_group);
 void sx_cpu_group_destroy(struct sx_stream *stream, struct sx_group *group);

@@ -27,16 +27,6 @@ static void set_bits(struct sx_join *join, uint64_t *word, uint64_t bits) {
         __atomic_fetch_or(word, bits, __ATOMIC_RELAXED);
 }
 
-/* Four bits of one word: the low bits of the hash choose them, the high bits the word. */
-static uint64_t bloom_bits(uint64_t hash) {
-    return UINT64_C(1) << (hash & 63) | UINT64_C(1) << (hash >> 6 & 63) | UINT64_C(1) << (hash >> 12 & 63) |
-           UINT64_C(1) << (hash >> 18 & 63);
-}
-
-static uint64_t bloom_word(uint64_t hash, uint64_t n_words) {
-    return (uint64_t)((sx_u128)hash * n_words >> 64);
-}
-
 /* Numbers become hashes in SPARSE joins; GENERIC ones come with hashes. */
 static uint64_t bloom_hash(const struct sx_join *join, uint64_t number_or_hash) {
     return join->kind == SX_JOIN_SPARSE ? sx_hash_u64(number_or_hash) : number_or_hash;
@@ -52,7 +42,7 @@ void sx_join_filter_insert(struct sx_join *join, const uint64_t *numbers_or_hash
     }
     for (int64_t i = 0; i < rows; i++) {
         uint64_t hash = bloom_hash(join, numbers_or_hashes[i]);
-        set_bits(join, &join->filter[bloom_word(hash, join->filter_words)], bloom_bits(hash));
+        set_bits(join, &join->filter[sx_bloom_word(hash, join->filter_words)], sx_bloom_bits(hash));
     }
 }
 
@@ -69,8 +59,8 @@ static void test_direct(const struct sx_join *join, const uint64_t *numbers, int
 static void test_bloom(const struct sx_join *join, const uint64_t *numbers_or_hashes, int64_t rows,
                        uint8_t *out_hit) {
     for (int64_t i = 0; i < rows; i++) {
-        uint64_t hash = bloom_hash(join, numbers_or_hashes[i]), bits = bloom_bits(hash);
-        out_hit[i] = (join->filter[bloom_word(hash, join->filter_words)] & bits) == bits;
+        uint64_t hash = bloom_hash(join, numbers_or_hashes[i]), bits = sx_bloom_bits(hash);
+        out_hit[i] = (join->filter[sx_bloom_word(hash, join->filter_words)] & bits) == bits;
     }
 }
 

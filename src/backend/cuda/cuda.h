@@ -180,6 +180,10 @@ enum sx_status sx_cuda_hash(struct sx_stream *base, const struct sx_tensor *keys
                             struct sx_tensor *out_hashes);
 enum sx_status sx_cuda_partition(struct sx_stream *base, const struct sx_tensor *hashes, int n_parts,
                                  struct sx_tensor *out_index, int64_t *out_offsets);
+enum sx_status sx_cuda_bloom_add(struct sx_stream *base, const struct sx_tensor *hashes,
+                                 struct sx_tensor *words);
+enum sx_status sx_cuda_bloom_test(struct sx_stream *base, const struct sx_tensor *hashes,
+                                  const struct sx_tensor *words, struct sx_tensor *out_selection);
 enum sx_status sx_cuda_group_create(struct sx_stream *base, const struct sx_group_spec *spec,
                                     struct sx_group **out_group);
 void sx_cuda_group_destroy(struct sx_stream *base, struct sx_group *group);

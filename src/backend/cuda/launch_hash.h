@@ -29,6 +29,14 @@ struct cuda_hash_keys {
 void cuda_hash_rows(cudaStream_t stream, const struct cuda_hash_keys *keys, int64_t rows,
                     uint64_t *out_hashes);
 
+/* ---- bloom.cu ---- */
+
+void cuda_bloom_add(cudaStream_t stream, const uint64_t *hashes, int64_t n, uint64_t *words,
+                    uint64_t n_words);
+/* flags[i]: whether hash i may have been added. */
+void cuda_bloom_test(cudaStream_t stream, const uint64_t *hashes, int64_t n, const uint64_t *words,
+                     uint64_t n_words, uint8_t *flags);
+
 /* ---- radix.cu ---- */
 
 enum { CUDA_RADIX_BITS = 10 }; /* at most, of a digit */

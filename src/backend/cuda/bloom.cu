@@ -1,0 +1,31 @@
+/* Bloom filters over hashes. A row costs 8 bytes of its hash, a byte of its flag, and a sector of the filter
+ * at random, mostly in the cache: filters are at most as large as that. */
+#include "backend/cuda/kernel.h"
+#include "backend/cuda/launch_hash.h"
+
+__global__ void bloom_add(const uint64_t *hashes, int64_t n, uint64_t *words, uint64_t n_words) {
+    for (int64_t i = cuda_thread(); i < n; i += cuda_threads()) {
+        const uint64_t bits = sx_bloom_bits(hashes[i]);
+        unsigned long long *word = (unsigned long long *)&words[sx_bloom_word(hashes[i], n_words)];
+        if ((*word & bits) != bits)
+            atomicOr(word, (unsigned long long)bits);
+    }
+}
+
+__global__ void bloom_test(const uint64_t *hashes, int64_t n, const uint64_t *words, uint64_t n_words,
+                           uint8_t *flags) {
+    for (int64_t i = cuda_thread(); i < n; i += cuda_threads()) {
+        const uint64_t bits = sx_bloom_bits(hashes[i]);
+        flags[i] = (words[sx_bloom_word(hashes[i], n_words)] & bits) == bits;
+    }
+}
+
+extern "C" void cuda_bloom_add(cudaStream_t stream, const uint64_t *hashes, int64_t n, uint64_t *words,
+                               uint64_t n_words) {
+    SX_LAUNCH(bloom_add, cuda_blocks(n), CUDA_THREADS, 0, stream, hashes, n, words, n_words);
+}
+
+extern "C" void cuda_bloom_test(cudaStream_t stream, const uint64_t *hashes, int64_t n, const uint64_t *words,
+                                uint64_t n_words, uint8_t *flags) {
+    SX_LAUNCH(bloom_test, cuda_blocks(n), CUDA_THREADS, 0, stream, hashes, n, words, n_words, flags);
+}

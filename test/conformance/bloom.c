@@ -1,0 +1,96 @@
+/* Bloom filters bit by bit against tensor/semantics.h: what was added is found, and filters of parts merge by
+ * OR. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "conformance.h"
+#include "tensor/semantics.h"
+
+static enum sx_status make_words(struct conformance *c, int64_t n_words, struct sx_tensor *out_words) {
+    struct sx_tensor host = {0};
+    SX_TRY(sx_tensor_create(c->pool, sx_type_of(SX_TYPE_U64), n_words, false, &host, &c->error));
+    memset(host.values, 0, (size_t)n_words * sizeof(uint64_t));
+    const enum sx_status status = conformance_send(c, &host, out_words);
+    sx_tensor_release(&host);
+    return status;
+}
+
+static bool is_in(const uint64_t *words, uint64_t n_words, uint64_t hash) {
+    return (words[sx_bloom_word(hash, n_words)] & sx_bloom_bits(hash)) == sx_bloom_bits(hash);
+}
+
+static void check_words(struct conformance *c, const struct sx_tensor *hashes, const struct sx_tensor *got) {
+    const uint64_t *from = hashes->values;
+    const uint64_t n_words = (uint64_t)got->length;
+    uint64_t *expected = calloc(n_words, sizeof *expected);
+    for (int64_t i = 0; expected && i < hashes->length; i++)
+        expected[sx_bloom_word(from[i], n_words)] |= sx_bloom_bits(from[i]);
+    CONFORM(c, expected && memcmp(expected, got->values, n_words * sizeof *expected) == 0,
+            "bloom filter of %lld words, %lld hashes", (long long)got->length, (long long)hashes->length);
+    free(expected);
+}
+
+static void check_found(struct conformance *c, const struct sx_tensor *hashes, const struct sx_tensor *words,
+                        const struct sx_tensor *found) {
+    const uint64_t *from = hashes->values;
+    const int32_t *positions = found->values;
+    int64_t at = 0;
+    bool equal = true;
+    for (int64_t i = 0; i < hashes->length && equal; i++)
+        if (is_in(words->values, (uint64_t)words->length, from[i])) {
+            equal = at < found->length && positions[at] == i;
+            at++;
+        }
+    CONFORM(c, equal && at == found->length,
+            "bloom filter of %lld words: %lld of %lld hashes found, not %lld", (long long)words->length,
+            (long long)found->length, (long long)hashes->length, (long long)at);
+}
+
+/* `added` are added, and both are looked for. */
+static enum sx_status try_filter(struct conformance *c, const struct sx_tensor *added,
+                                 const struct sx_tensor *others, int64_t n_words) {
+    const struct sx_tensor *hosts[] = {added, others};
+    struct sx_tensor words = {0}, host_words = {0}, hashes = {0}, found = {0}, host_found = {0};
+    enum sx_status status = SX_OK;
+    SX_GO(make_words(c, n_words, &words));
+    for (int i = 0; i < 2; i++) {
+        SX_GO(conformance_send(c, hosts[i], &hashes));
+        if (i == 0) {
+            SX_GO(c->backend->ops.bloom_add(c->stream, &hashes, &words));
+            SX_GO(conformance_receive(c, &words, &host_words));
+            check_words(c, added, &host_words);
+        }
+        SX_GO(c->backend->ops.bloom_test(c->stream, &hashes, &words, &found));
+        SX_GO(conformance_receive(c, &found, &host_found));
+        check_found(c, hosts[i], &host_words, &host_found);
+        CONFORM(c, i > 0 || host_found.length == added->length, "an added hash is not found");
+        sx_tensor_release(&hashes);
+        sx_tensor_release(&found);
+        sx_tensor_release(&host_found);
+    }
+out:
+    sx_tensor_release(&words);
+    sx_tensor_release(&host_words);
+    sx_tensor_release(&hashes);
+    sx_tensor_release(&found);
+    sx_tensor_release(&host_found);
+    return status;
+}
+
+void conform_bloom(struct conformance *c) {
+    static const int64_t sizes[] = {1, 2, 63, 1000, 1 << 14};
+    for (int r = 0; r < conformance_n_rows; r++) {
+        struct sx_tensor added = {0}, others = {0};
+        enum sx_status status = SX_OK;
+        SX_GO(conformance_column(c, sx_type_of(SX_TYPE_U64), conformance_rows[r], FILL_RANDOM, 0, &added));
+        SX_GO(conformance_column(c, sx_type_of(SX_TYPE_U64), conformance_rows[r], FILL_EXTREMES, 0, &others));
+        for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
+            SX_GO(try_filter(c, &added, &others, sizes[s]));
+            SX_GO(try_filter(c, &others, &added, sizes[s]));
+        }
+    out:
+        CONFORM(c, status == SX_OK, "bloom: %s %s", c->error.text, c->stream->error.text);
+        sx_tensor_release(&added);
+        sx_tensor_release(&others);
+    }
+}
