@@ -124,7 +124,8 @@ void sx_run_progress(struct sx_run *run, struct sx_exec_progress *out_progress) 
 
 static void report_operator(struct sx_run *run, int pipeline, const struct sx_operator *op,
                             struct sx_operator_report *report) {
-    *report = (struct sx_operator_report){.pipeline = pipeline, .name = op->name};
+    const char *told = op->tell ? op->tell(op, &run->arena) : NULL;
+    *report = (struct sx_operator_report){.pipeline = pipeline, .name = told ? told : op->name};
     for (int w = 0; w < run->n_workers; w++) {
         report->rows += op->counts[w].rows;
         report->batches += op->counts[w].batches;

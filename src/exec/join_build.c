@@ -70,11 +70,18 @@ static enum sx_status append(struct sx_join_build *build, struct sx_worker *work
     return append_group_nulls(build, worker, keys->columns, batch->rows);
 }
 
+/* The same on all ranks, from when its pipeline begins. */
+static bool wants_bloom(const struct sx_join_build *build) {
+    return build->bloom.is_wanted && !build->is_everywhere;
+}
+
 static enum sx_status build_consume(struct sx_sink *sink, struct sx_worker *worker, struct sx_batch *batch) {
     struct sx_join_build *build = (struct sx_join_build *)sink;
     struct sx_batch keys = {0};
     SX_TRY(sx_batch_create(build->plan->u.join.n_keys, batch->rows, &keys, sx_worker_error(worker)));
     enum sx_status status = sx_evaluator_run(&build->keys, worker, batch, keys.columns);
+    if (status == SX_OK && wants_bloom(build))
+        status = join_bloom_note(&build->bloom, worker, &keys.columns[0], batch->rows);
     if (status == SX_OK)
         status = append(build, worker, batch, &keys);
     sx_batch_release(&keys);
@@ -96,17 +103,27 @@ static enum sx_status build_finish(struct sx_sink *sink, struct sx_worker *worke
     struct sx_join_build *build = (struct sx_join_build *)sink;
     SX_TRY(build_whole(worker, build->group_rows));
     SX_TRY(build_whole(worker, build->group_nulls));
-    return sx_ops(worker)->join_finish(worker->stream, build->table, out_parts);
+    SX_TRY(sx_ops(worker)->join_finish(worker->stream, build->table, &build->n_parts));
+    *out_parts = build->n_parts;
+    if (!wants_bloom(build))
+        return SX_OK;
+    *out_parts += worker->run->n_workers;
+    return join_bloom_open(&build->bloom, worker);
 }
 
+/* Parts of the table, then those of the filter. */
 static enum sx_status build_part(struct sx_sink *sink, struct sx_worker *worker, int part) {
-    return sx_ops(worker)->join_build(worker->stream, ((struct sx_join_build *)sink)->table, part);
+    struct sx_join_build *build = (struct sx_join_build *)sink;
+    if (part >= build->n_parts)
+        return join_bloom_add(&build->bloom, worker, part - build->n_parts);
+    return sx_ops(worker)->join_build(worker->stream, build->table, part);
 }
 
 /* Adds a rank's rows. */
 static void merge_info(struct sx_join_info *all, const struct sx_join_info *info) {
     if (info->rows == 0)
         return;
+    all->keys_unique = info->keys_unique && (all->keys_unique || all->rows == 0);
     all->has_range = info->has_range && (all->has_range || all->rows == 0);
     all->key_min = all->rows == 0 || info->key_min < all->key_min ? info->key_min : all->key_min;
     all->key_max = all->rows == 0 || info->key_max > all->key_max ? info->key_max : all->key_max;
@@ -127,13 +144,21 @@ static enum sx_status share_info(struct sx_join_build *build, struct sx_worker *
     return status;
 }
 
+/* Nearly every value of the keys' range is there, which scans know already. */
+static bool range_is_dense(const struct sx_join_info *all) {
+    const double values = (double)all->key_max - (double)all->key_min + 1;
+    return all->keys_unique && all->has_range && (double)all->rows >= 0.9 * values;
+}
+
 static enum sx_status build_seal(struct sx_sink *sink, struct sx_worker *worker) {
     struct sx_join_build *build = (struct sx_join_build *)sink;
     sx_ops(worker)->join_info(build->table, &build->info);
-    if (worker->run->options.net && !build->is_everywhere && build->plan->u.join.n_keys == 1)
-        return share_info(build, worker);
     build->all = build->info;
-    return SX_OK;
+    if (!worker->run->options.net || build->is_everywhere || build->plan->u.join.n_keys != 1)
+        return SX_OK;
+    build->all = (struct sx_join_info){0};
+    SX_TRY(share_info(build, worker));
+    return wants_bloom(build) ? join_bloom_merge(&build->bloom, worker, range_is_dense(&build->all)) : SX_OK;
 }
 
 static void build_destroy(struct sx_run *run, struct sx_operator *op) {
@@ -144,7 +169,17 @@ static void build_destroy(struct sx_run *run, struct sx_operator *op) {
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
         if (tables[i])
             ops->join_destroy(stream, tables[i]);
+    join_bloom_release(&build->bloom, run);
     sx_evaluator_release(run, &build->keys);
+}
+
+static const char *build_tell(const struct sx_operator *op, struct sx_arena *arena) {
+    const struct sx_join_build *build = (const struct sx_join_build *)op;
+    const int64_t n_words = build->bloom.words.length;
+    if (n_words == 0)
+        return NULL;
+    return sx_arena_format(arena, "%s: filter of all ranks, %.1f MB", op->name,
+                           (double)n_words * sizeof(uint64_t) / 1e6);
 }
 
 /* ---- creation ---- */
@@ -226,12 +261,14 @@ enum sx_status sx_join_build_create(struct sx_run *run, const struct sx_plan *pl
         return sx_no_memory(error, "a join");
     for (int32_t k = 0; k < join->n_keys; k++)
         keys[k] = join->keys[k].build;
+    build->sink.base.tell = build_tell;
     build->plan = plan;
     build->is_right = sx_join_is_right(join->kind);
     SX_TRY(
         sx_evaluator_init(run, keys, join->n_keys, types, plan->children[1]->n_columns, &build->keys, error));
     SX_TRY(choose_payload(build, run, error));
     SX_TRY(create_tables(build, run, error));
+    SX_TRY(join_bloom_create(&build->bloom, run, error));
     build->sink.consume = build_consume;
     build->sink.finish = build_finish;
     build->sink.part = build_part;

@@ -4,6 +4,7 @@
 #define SX_EXEC_OPERATORS_H
 
 #include "exec/evaluator.h"
+#include "exec/join_bloom.h"
 
 /* ---- collect.c: batches kept in order ---- */
 
@@ -42,7 +43,7 @@ struct sx_join_build;
 struct sx_runtime_filter {
     struct sx_join_build *join;
     int32_t column; /* of the scan's columns (not of its projection) */
-    bool crosses;   /* only for a table that all ranks have */
+    bool crosses;   /* there is an exchange in between: only what holds for all ranks' tables counts */
 };
 
 SX_MUST_CHECK enum sx_status sx_scan_create(struct sx_run *run, const struct sx_plan *plan,
@@ -80,13 +81,15 @@ struct sx_join_build {
     struct sx_join *table;
     const int32_t *payload; /* columns of the build child that the table keeps */
     int32_t n_payload;
+    int n_parts;   /* of the table, after finish */
     bool is_right; /* the build side's rows are remembered when they match */
     /* MARK within groups: tables of the first n_mark_group keys, over all build rows and over those whose
      * mark key is null */
     struct sx_join *group_rows;
     struct sx_join *group_nulls;
-    struct sx_join_info info; /* after seal */
-    struct sx_join_info all;  /* after seal: rows and range of all ranks' tables */
+    struct sx_join_info info;   /* after seal */
+    struct sx_join_info all;    /* after seal: rows, range and uniqueness of all ranks' tables */
+    struct sx_join_bloom bloom; /* of all ranks' keys, where scans beyond exchanges ask for it */
     bool is_everywhere; /* several ranks, and all have the whole table; known before its pipeline runs */
     bool scheduled;     /* while pipelines are made: those that build it are there */
 };

@@ -26,6 +26,8 @@ struct sx_operator {
     const char *name;                 /* lives as long as the run, and the trace */
     struct sx_operator_count *counts; /* one a worker */
     void (*destroy)(struct sx_run *run, struct sx_operator *op);
+    /* May be NULL: its name with what it has measured, after the run, in `arena`. NULL: nothing to tell. */
+    const char *(*tell)(const struct sx_operator *op, struct sx_arena *arena);
     struct sx_operator *next_created;
 };
 

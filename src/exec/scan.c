@@ -2,6 +2,7 @@
  * rows that are left, and the rest only for rows that pass all. */
 #include "exec/scan.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "exec/prune.h"
@@ -129,7 +130,8 @@ static enum sx_status scan_open(struct sx_source *source, struct sx_worker *work
         const struct sx_join_build *join = scan->steps[i].join;
         if (!join)
             continue;
-        scan->steps[i].is_off = scan->steps[i].crosses && !join->is_everywhere;
+        scan->steps[i].is_off =
+            scan->steps[i].crosses && !join->is_everywhere && join->bloom.words.length == 0;
         const struct sx_join_info *info = scan->steps[i].crosses ? &join->all : &join->info;
         if (info->rows == 0)
             scan->never = true;
@@ -162,6 +164,21 @@ static void scan_destroy(struct sx_run *run, struct sx_operator *op) {
     for (int32_t i = 0; i < scan->n_steps; i++)
         sx_evaluator_release(run, &scan->steps[i].conjunct);
     sx_scan_close(scan->scan);
+}
+
+/* Rows that joins' filters looked at, each for itself. */
+static const char *scan_tell(const struct sx_operator *op, struct sx_arena *arena) {
+    const struct sx_scan_source *scan = (const struct sx_scan_source *)op;
+    int64_t in = 0, out = 0;
+    for (int32_t i = 0; i < scan->n_steps; i++) {
+        if (!scan->steps[i].join)
+            continue;
+        in += atomic_load(&scan->steps[i].rows_in);
+        out += atomic_load(&scan->steps[i].rows_out);
+    }
+    return in == 0 ? NULL
+                   : sx_arena_format(arena, "%s: filters of joins dropped %" PRId64 " of %" PRId64 " rows",
+                                     op->name, in - out, in);
 }
 
 /* ---- creation ---- */
@@ -224,6 +241,7 @@ enum sx_status sx_scan_create(struct sx_run *run, const struct sx_plan *plan,
                                                      plan->u.scan.table ? plan->u.scan.table : "");
     if (!scan)
         return sx_no_memory(error, "a scan");
+    scan->source.base.tell = scan_tell;
     scan->plan = plan;
     scan->chunk_rows = plan->u.scan.n_columns ? run->options.backend->traits.chunk_rows : INT64_MAX;
     scan->joins_groups = run->options.backend->traits.joins_groups && plan->u.scan.n_columns;

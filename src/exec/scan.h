@@ -14,7 +14,7 @@ struct scan_step {
     bool fallible;                /* the conjunct may raise an error */
     struct sx_join_build *join;
     bool crosses; /* there is an exchange in between: only what holds for all ranks' tables counts */
-    bool is_off;  /* the table is not that of all ranks: no more than its range can be used */
+    bool is_off;  /* the table is not that of all ranks, and they have no common filter but its range */
     atomic_int_fast64_t rows_in;
     atomic_int_fast64_t rows_out;
     atomic_int_fast64_t nanoseconds;

@@ -50,6 +50,7 @@ enum sx_status scan_steps_create(struct sx_scan_source *scan, struct sx_run *run
         struct scan_step *step = &scan->steps[scan->n_steps++];
         step->join = filters[i].join;
         step->crosses = filters[i].crosses;
+        step->join->bloom.is_wanted |= step->crosses;
         step->columns = SX_ARENA_NEW(&run->arena, int32_t);
         if (!step->columns)
             return sx_no_memory(error, "a scan's filters");
@@ -98,13 +99,20 @@ void scan_steps_order(struct sx_scan_source *scan, struct scan_worker *state) {
     }
 }
 
+/* Rows that may have a partner in the join's table, or in that of some rank. */
+static enum sx_status select_by_join(struct scan_step *step, struct sx_worker *worker,
+                                     const struct sx_tensor *key, struct sx_tensor *out_selection) {
+    if (step->crosses && !step->join->is_everywhere)
+        return join_bloom_select(&step->join->bloom, worker, key, out_selection);
+    return sx_ops(worker)->join_filter(worker->stream, step->join->table, key, NULL, out_selection);
+}
+
 enum sx_status scan_step_select(struct scan_step *step, struct sx_worker *worker,
                                 const struct scan_chunk *chunk, struct sx_tensor *out_selection) {
     int64_t begin = sx_clock_ns();
     struct sx_tensor selection = {0};
     if (step->join)
-        SX_TRY(sx_ops(worker)->join_filter(worker->stream, step->join->table,
-                                           &chunk->columns.columns[step->columns[0]], NULL, &selection));
+        SX_TRY(select_by_join(step, worker, &chunk->columns.columns[step->columns[0]], &selection));
     else
         SX_TRY(sx_evaluator_select(&step->conjunct, worker, &chunk->columns, &selection));
     atomic_fetch_add_explicit(&step->rows_in, chunk->rows, memory_order_relaxed);

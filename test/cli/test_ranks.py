@@ -7,6 +7,7 @@ ranks: with 0 every join is repartitioned.
 import functools
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -116,6 +117,17 @@ def check_analyze(tables):
     require("EXCHANGE HASH: " in out and "MB sent" in out and "EXCHANGE GATHER: " in out, out)
 
 
+def check_filter(tables):
+    """Rows without a partner on any rank are dropped by the scan: as many as there are, but for a few that the filter lets pass."""
+    sql = "SELECT count(*) FROM numbers a JOIN (SELECT id * 60 AS id FROM numbers WHERE id < 200) b ON a.id = b.id"
+    run = query_stachio(tables, sql, "--fallback", "forbid", env=environment(3, 0)).succeeded()
+    require("200" in run.out.decode(), str(run))
+    out = query_stachio(tables, sql, "--analyze", env=environment(3, 0)).succeeded().out.decode()
+    require("filter of all ranks" in out, out)
+    dropped, looked_at = map(int, re.search(r"SCAN numbers: filters of joins dropped (\d+) of (\d+) rows", out).groups())
+    require(0.8 * looked_at < dropped < looked_at, out)
+
+
 def main():
     checks = Checks()
     with scratch_directory() as directory:
@@ -151,6 +163,8 @@ def main():
             check_written(tables, directory)
         with checks.case("--analyze"):
             check_analyze(tables)
+        with checks.case("a filter of all ranks"):
+            check_filter(tables)
         with checks.case("DuckDB takes over"):
             run = query_stachio(tables, "SELECT id, row_number() OVER (ORDER BY id) FROM few", env=environment(2)).succeeded()
             require("WINDOW" in run.error and len(run.answer().rows) == 40, str(run))
