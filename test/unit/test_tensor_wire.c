@@ -8,7 +8,13 @@
 #include "plan/build.h"
 #include "tensor/wire.h"
 
-enum { MOST_ROWS = 300, N_TYPES = SX_TYPE_COUNT + 1, ROUNDS = 200 };
+enum {
+    MOST_ROWS = 300,
+    MOST_PACKED_ROWS = 5000,
+    N_TYPES = SX_TYPE_COUNT + 1,
+    ROUNDS = 200,
+    PACKED_ROUNDS = 60
+};
 
 static struct sx_pool *pool;
 static struct sx_error error;
@@ -33,8 +39,31 @@ static struct sx_string random_string(void) {
     return sx_string_make(text, (uint32_t)strlen(text));
 }
 
+/* Integers as columns have them: one value, few bits, ascending, runs, all bits. */
+static void fill_pattern(struct sx_tensor *column) {
+    const size_t width = sx_type_bytes(column->type);
+    const uint64_t pattern = draw() % 5, begin = draw() << 30;
+    sx_u128 value = begin;
+    for (int64_t i = 0; i < column->length; i++) {
+        if (pattern == 1)
+            value = begin + draw() % 1000;
+        else if (pattern == 2)
+            value += draw() % 50;
+        else if (pattern == 3 && draw() % 5 == 0)
+            value = (sx_u128)0 - draw() % 9;
+        else if (pattern == 4)
+            value = ((sx_u128)draw() << 100) ^ ((sx_u128)draw() << 40) ^ draw();
+        memcpy((char *)column->values + (size_t)i * width, &value, width);
+    }
+}
+
 static void fill_values(struct sx_tensor *column) {
     const size_t width = sx_type_bytes(column->type);
+    const enum sx_type_id id = column->type.id;
+    if (id != SX_TYPE_VARCHAR && id != SX_TYPE_F32 && id != SX_TYPE_F64 && id != SX_TYPE_BOOL && draw() % 2) {
+        fill_pattern(column);
+        return;
+    }
     for (int64_t i = 0; i < column->length; i++) {
         char *at = (char *)column->values + (size_t)i * width;
         if (column->type.id == SX_TYPE_VARCHAR) {
@@ -151,6 +180,87 @@ static void read_all(struct sx_buffer *message, size_t bytes, const struct sx_ty
     }
 }
 
+/* Frames of a packer are frames, whatever it chose; and its choices hold for rows that they were not made
+ * for. */
+static void test_packer(double worth) {
+    static int32_t rows[MOST_PACKED_ROWS];
+    struct sx_wire_packer *packer;
+    struct sx_type types[N_TYPES];
+    assert(sx_wire_packer_create(pool, N_TYPES, &packer, &error) == SX_OK);
+    sx_wire_packer_set_worth(packer, worth);
+    for (int round = 0; round < PACKED_ROUNDS; round++) {
+        const int64_t n = 1 + (int64_t)(draw() % MOST_PACKED_ROWS), n_rows = (int64_t)(draw() % (uint64_t)n);
+        const bool is_all = draw() % 2;
+        struct sx_batch batch = {0}, came = {0};
+        struct sx_buffer *message;
+        const void *frame;
+        size_t bytes;
+        int64_t sequence;
+        make_batch(n, types, &batch);
+        for (int64_t i = 0; i < n_rows; i++)
+            rows[i] = (int32_t)(draw() % 4 ? i : (int64_t)(draw() % (uint64_t)n));
+        const size_t plain = sx_wire_bytes(&batch, is_all ? NULL : rows, is_all ? n : n_rows);
+        assert(sx_wire_packer_pack(packer, &batch, is_all ? NULL : rows, is_all ? n : n_rows, round, plain,
+                                   &frame, &bytes, &error) == SX_OK);
+        assert(bytes % 16 == 0 && bytes <= plain);
+        assert(sx_buffer_create(pool, bytes, &message, &error) == SX_OK);
+        memcpy(message->data, frame, bytes);
+        struct sx_wire_reader reader = {message, bytes, types, N_TYPES, 0};
+        assert(sx_wire_unpack(&reader, pool, &came, &sequence, &error) == SX_OK);
+        assert(sequence == round && reader.offset == bytes);
+        sx_buffer_release(message);
+        check_frame(&batch, is_all ? NULL : rows, is_all ? n : n_rows, &came);
+        sx_batch_release(&batch);
+        sx_batch_release(&came);
+    }
+    sx_wire_packer_destroy(packer);
+}
+
+/* What a column of the type takes packed, of `n` rows. */
+static size_t packed_bytes(struct sx_tensor *column, size_t *out_plain_bytes) {
+    struct sx_batch batch = {
+        .rows = column->length, .rows_bound = column->length, .n_columns = 1, .columns = column};
+    struct sx_wire_packer *packer;
+    const void *frame;
+    size_t bytes;
+    assert(sx_wire_packer_create(pool, 1, &packer, &error) == SX_OK);
+    sx_wire_packer_set_worth(packer, SX_WIRE_FEWEST);
+    *out_plain_bytes = sx_wire_bytes(&batch, NULL, batch.rows);
+    assert(sx_wire_packer_pack(packer, &batch, NULL, batch.rows, 0, *out_plain_bytes, &frame, &bytes,
+                               &error) == SX_OK);
+    sx_wire_packer_destroy(packer);
+    return bytes;
+}
+
+static void test_ratios(void) {
+    enum { N = 20000 };
+    struct sx_tensor keys = {0}, strings = {0};
+    size_t plain;
+    assert(sx_tensor_create(pool, sx_type_of(SX_TYPE_I64), N, false, &keys, &error) == SX_OK);
+    int64_t *values = keys.values;
+    for (int i = 0; i < N; i++)
+        values[i] = (int64_t)(draw() % 1000) - 500; /* 10 bits */
+    assert(packed_bytes(&keys, &plain) < plain * 11 / 64 && plain > (size_t)N * 8);
+    for (int i = 0; i < N; i++)
+        values[i] = INT64_MAX - 5 * (int64_t)i; /* differences of no bits */
+    assert(packed_bytes(&keys, &plain) < plain / 40);
+    for (int i = 0; i < N; i++)
+        values[i] = (int64_t)(i / 400) * (int64_t)draw(); /* runs of zero, else at random */
+    assert(packed_bytes(&keys, &plain) < plain);
+    for (int i = 0; i < N; i++)
+        values[i] = i / 7 * 3; /* runs with deltas */
+    assert(packed_bytes(&keys, &plain) < plain / 40);
+    for (int i = 0; i < N; i++)
+        values[i] = (int64_t)(draw() << 40 ^ draw());
+    assert(packed_bytes(&keys, &plain) <= plain);
+    sx_tensor_release(&keys);
+    assert(sx_tensor_create(pool, sx_type_of(SX_TYPE_VARCHAR), N, false, &strings, &error) == SX_OK);
+    for (int i = 0; i < N; i++)
+        ((struct sx_string *)strings.values)[i] = random_string();
+    assert(packed_bytes(&strings, &plain) < plain / 4); /* 64 texts */
+    sx_tensor_release(&strings);
+}
+
 static void test_damage(void) {
     struct sx_type types[N_TYPES];
     struct sx_batch batch = {0};
@@ -175,6 +285,34 @@ static void test_damage(void) {
     sx_batch_release(&batch);
 }
 
+static void test_packed_damage(void) {
+    struct sx_type types[N_TYPES];
+    struct sx_batch batch = {0};
+    struct sx_wire_packer *packer;
+    struct sx_buffer *message;
+    const void *frame;
+    size_t bytes;
+    make_batch(1500, types, &batch);
+    assert(sx_wire_packer_create(pool, N_TYPES, &packer, &error) == SX_OK);
+    sx_wire_packer_set_worth(packer, SX_WIRE_FEWEST);
+    const size_t plain = sx_wire_bytes(&batch, NULL, 1500);
+    assert(sx_wire_packer_pack(packer, &batch, NULL, 1500, 0, plain, &frame, &bytes, &error) == SX_OK);
+    assert(sx_buffer_create(pool, bytes, &message, &error) == SX_OK);
+    memcpy(message->data, frame, bytes);
+    sx_wire_packer_destroy(packer);
+    for (size_t cut = 0; cut < bytes; cut += 16)
+        read_all(message, cut, types);
+    for (int i = 0; i < 20000; i++) {
+        const uint64_t place = draw() % 2 ? draw() % bytes : draw() % (bytes / 16) * 16 + draw() % 8;
+        uint8_t *at = (uint8_t *)message->data + place, before = *at;
+        *at = (uint8_t)draw();
+        read_all(message, bytes, types);
+        *at = before;
+    }
+    sx_buffer_release(message);
+    sx_batch_release(&batch);
+}
+
 int main(void) {
     assert(sx_pool_create(0, &pool, &error) == SX_OK);
     for (int i = 0; i < 64; i++)
@@ -182,7 +320,13 @@ int main(void) {
             texts[i][b] = (char)('a' + (i + b) % 26);
     for (int round = 0; round < ROUNDS; round++)
         test_round();
+    test_packer(0);
+    test_packer(2);
+    test_packer(SX_WIRE_FEWEST);
+    test_ratios();
     test_damage();
+    for (int i = 0; i < 4; i++)
+        test_packed_damage();
     assert(sx_pool_usage(pool).used_bytes == 0);
     sx_pool_destroy(pool);
     return 0;
