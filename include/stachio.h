@@ -154,6 +154,13 @@ enum stachio_overlap {
     STACHIO_OVERLAP_BLOCKING  /* and what ranks send goes in small messages */
 };
 
+/* Whether rows are packed into fewer bytes on their way between ranks. */
+enum stachio_shuffle_compression {
+    STACHIO_SHUFFLE_COMPRESSION_AUTO, /* where the network is slower than the work that it takes */
+    STACHIO_SHUFFLE_COMPRESSION_OFF,
+    STACHIO_SHUFFLE_COMPRESSION_ON
+};
+
 struct stachio_options {
     size_t
         size_bytes; /* sizeof(struct stachio_options) of the caller's header: set by stachio_options_init */
@@ -171,6 +178,7 @@ struct stachio_options {
     const char *interface; /* the network interface that ranks use, alone; NULL: loopback where all are on one
                               host, else what is there */
     enum stachio_overlap overlap; /* this rank's */
+    enum stachio_shuffle_compression shuffle_compression;
 };
 
 /* Fills in the defaults. */

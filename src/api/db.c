@@ -43,6 +43,10 @@ static enum stachio_status read_options(const struct stachio_options *given,
     if ((int)out_options->overlap < STACHIO_OVERLAP_FULL || out_options->overlap > STACHIO_OVERLAP_BLOCKING)
         return sx_api_error(error, STACHIO_USAGE, "overlap: there is no number %d",
                             (int)out_options->overlap);
+    if ((int)out_options->shuffle_compression < STACHIO_SHUFFLE_COMPRESSION_AUTO ||
+        out_options->shuffle_compression > STACHIO_SHUFFLE_COMPRESSION_ON)
+        return sx_api_error(error, STACHIO_USAGE, "shuffle compression: there is no number %d",
+                            (int)out_options->shuffle_compression);
     const int sharing = sx_launch_local_ranks();
     if (!out_options->threads)
         out_options->threads = (sx_system_processors() + sharing - 1) / sharing;
@@ -100,6 +104,7 @@ static enum sx_status open_parts(struct stachio_db *db, struct sx_net *net,
     SX_TRY(open_device(db, net, options, error));
     db->io = options->io;
     db->overlap = options->overlap;
+    db->shuffle_compression = options->shuffle_compression;
     db->cache_bytes = choose_cache(options, db->backend, limit);
     SX_TRY(open_device_cache(db, options, error));
     sigset_t previous;

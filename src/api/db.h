@@ -26,6 +26,7 @@ struct stachio_db {
     int threads;
     enum stachio_io io;
     enum stachio_overlap overlap;
+    enum stachio_shuffle_compression shuffle_compression;
     size_t cache_bytes; /* of the storage's cache; 0: none */
     struct sx_pool *pool;
     const struct sx_backend *backend;

@@ -82,6 +82,10 @@ static enum sx_status plan_run(struct stachio_query *query, struct sx_error *err
     if (db->net)
         SX_TRY(sx_plan_distribute(&query->plan, error));
     SX_TRY(sx_db_start(db, error));
+    static const enum sx_shuffle_compression compressions[] = {
+        [STACHIO_SHUFFLE_COMPRESSION_AUTO] = SX_COMPRESSION_AUTO,
+        [STACHIO_SHUFFLE_COMPRESSION_OFF] = SX_COMPRESSION_OFF,
+        [STACHIO_SHUFFLE_COMPRESSION_ON] = SX_COMPRESSION_ON};
     if (!query->footprint)
         SX_TRY(sx_footprint_create(&query->footprint, error));
     const struct sx_exec_options options = {
@@ -97,6 +101,7 @@ static enum sx_status plan_run(struct stachio_query *query, struct sx_error *err
         .net = db->net,
         .broadcast_bytes = broadcast_bytes(),
         .overlap = overlaps[db->overlap],
+        .shuffle_compression = compressions[db->shuffle_compression],
     };
     struct sx_run *run;
     SX_TRY(sx_run_create(&options, &query->plan, &run, error));

@@ -232,6 +232,7 @@ static void drop_work(struct exchange_worker *state, int n_ranks) {
     state->own_first = state->own_end = 0;
     sx_buffer_release(state->reader.buffer);
     state->reader.buffer = NULL;
+    exchange_packing_release(state);
     for (int r = 0; state->outgoing && r < n_ranks; r++) {
         sx_buffer_release(state->outgoing[r].buffer);
         state->outgoing[r] = (struct exchange_outgoing){0};
@@ -244,9 +245,12 @@ void sx_exchanges_close(struct sx_run *run) {
         if (!exchange->channel)
             continue;
         const struct sx_channel_report report = sx_channel_report(exchange->channel);
-        const char *name =
-            sx_arena_format(&run->arena, "%s: %.1f MB sent, %.1f MB received", exchange->source.base.name,
-                            (double)report.sent_bytes / 1e6, (double)report.received_bytes / 1e6);
+        const double plain = (double)exchange->plain_bytes, packed = (double)exchange->packed_bytes;
+        const char *ratio =
+            plain > packed ? sx_arena_format(&run->arena, " (packed, %.1f : 1)", plain / packed) : "";
+        const char *name = sx_arena_format(&run->arena, "%s: %.1f MB sent%s, %.1f MB received",
+                                           exchange->source.base.name, (double)report.sent_bytes / 1e6,
+                                           ratio ? ratio : "", (double)report.received_bytes / 1e6);
         if (name && !run->options.trace)
             exchange->source.base.name = name;
         sx_channel_destroy(exchange->channel);
@@ -307,6 +311,7 @@ enum sx_status sx_exchange_create(struct sx_run *run, const struct sx_plan *plan
     exchange->is_build = is_build;
     exchange->rank = sx_net_rank(run->options.net);
     exchange->n_ranks = sx_net_size(run->options.net);
+    exchange->compression = run->options.shuffle_compression;
     exchange->types = sx_plan_types(run, plan);
     exchange->workers = SX_ARENA_ARRAY(&run->arena, run->n_workers, struct exchange_worker);
     if (!exchange->types || !exchange->workers)

@@ -31,6 +31,15 @@ struct exchange_list {
     int64_t first, end, capacity;
 };
 
+/* How a worker packs what goes to this host's ranks, or to those of others. */
+struct exchange_packing {
+    struct sx_wire_packer *packer; /* NULL: none yet */
+    bool is_on;
+    double worth;            /* the packer's */
+    int64_t looked_ns;       /* when the pace was looked at; 0: never */
+    struct sx_net_pace pace; /* as it was then */
+};
+
 struct exchange_worker {
     const struct sx_pipeline *driven; /* the pipeline that it is on; NULL: it is through with all */
     int n_through;                    /* pipelines that it is through with */
@@ -40,6 +49,7 @@ struct exchange_worker {
     struct sx_wire_reader reader;       /* of the message that it unpacks; its buffer NULL: none */
     int from;                           /* whose message that is */
     struct exchange_list held;          /* to be sent, of a blocking exchange */
+    struct exchange_packing packing[2]; /* for this host, and for others */
 };
 
 struct exchange_sink {
@@ -67,6 +77,8 @@ struct sx_exchange {
     bool is_blocking;     /* set when the pipeline opens; see exchange_blocking.c */
     pthread_mutex_t arrived_lock;
     struct exchange_list arrived;
+    enum sx_shuffle_compression compression;
+    atomic_llong plain_bytes, packed_bytes; /* of frames that were sent */
 };
 
 /* A batch's sequence number behind the exchange, from its number on its rank: the rows of driven pipelines
@@ -74,6 +86,20 @@ struct sx_exchange {
 int64_t exchange_sequence(const struct sx_exchange *exchange, int64_t sequence, int rank);
 /* Its number on this rank, for exchange_sequence. */
 int64_t exchange_place(const struct sx_exchange *exchange, const struct sx_worker *worker);
+
+/* ---- exchange_pack.c ---- */
+
+/* The packing of frames for the rank; NULL: they go as they are. */
+struct exchange_packing *exchange_packing_for(struct sx_exchange *exchange, struct sx_worker *worker,
+                                              int rank);
+/* A frame packed so; *out_frame until the next call. `plain_bytes`: of it as it is. */
+SX_MUST_CHECK enum sx_status exchange_pack(struct sx_exchange *exchange, struct sx_worker *worker,
+                                           struct exchange_packing *packing, const struct sx_batch *batch,
+                                           const int32_t *rows, int64_t n_rows, size_t plain_bytes,
+                                           const void **out_frame, size_t *out_bytes);
+void exchange_packing_release(struct exchange_worker *state);
+
+/* ---- exchange_send.c ---- */
 
 SX_MUST_CHECK enum sx_status exchange_send_create(struct sx_exchange *exchange, struct sx_run *run,
                                                   struct sx_error *error);

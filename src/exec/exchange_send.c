@@ -1,5 +1,6 @@
 /* The sending half of an exchange: rows are sorted by their ranks and packed into messages. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "exec/exchange.h"
 
@@ -72,20 +73,38 @@ enum sx_status exchange_flush(struct sx_exchange *exchange, struct sx_worker *wo
     return SX_OK;
 }
 
-/* Adds a frame with rows of a host batch to the message for `rank`. */
-static enum sx_status add_frame(struct sx_exchange *exchange, struct sx_worker *worker, int rank,
-                                const struct sx_batch *batch, const int32_t *rows, int64_t n_rows) {
+/* Room for a frame in the message for `rank`. */
+static enum sx_status make_room(struct sx_exchange *exchange, struct sx_worker *worker, int rank,
+                                size_t bytes) {
     struct exchange_outgoing *outgoing = &exchange->workers[worker->index].outgoing[rank];
-    const size_t bytes = sx_wire_bytes(batch, rows, n_rows);
     if (outgoing->buffer && bytes > outgoing->buffer->size_bytes - outgoing->used_bytes)
         SX_TRY(flush_to(exchange, worker, rank));
     if (!outgoing->buffer)
         SX_TRY(sx_buffer_create(worker->run->options.pool,
                                 bytes > exchange->message_bytes ? bytes : exchange->message_bytes,
                                 &outgoing->buffer, sx_worker_error(worker)));
-    sx_wire_pack(batch, rows, n_rows, exchange_place(exchange, worker),
-                 (char *)outgoing->buffer->data + outgoing->used_bytes);
+    return SX_OK;
+}
+
+/* Adds a frame with rows of a host batch to the message for `rank`. */
+static enum sx_status add_frame(struct sx_exchange *exchange, struct sx_worker *worker, int rank,
+                                const struct sx_batch *batch, const int32_t *rows, int64_t n_rows) {
+    struct exchange_outgoing *outgoing = &exchange->workers[worker->index].outgoing[rank];
+    struct exchange_packing *packing = exchange_packing_for(exchange, worker, rank);
+    const size_t plain_bytes = sx_wire_bytes(batch, rows, n_rows);
+    const void *frame = NULL;
+    size_t bytes = plain_bytes;
+    if (packing)
+        SX_TRY(exchange_pack(exchange, worker, packing, batch, rows, n_rows, plain_bytes, &frame, &bytes));
+    SX_TRY(make_room(exchange, worker, rank, bytes));
+    char *out = (char *)outgoing->buffer->data + outgoing->used_bytes;
+    if (frame)
+        memcpy(out, frame, bytes);
+    else
+        sx_wire_pack(batch, rows, n_rows, exchange_place(exchange, worker), out);
     outgoing->used_bytes += bytes;
+    atomic_fetch_add(&exchange->plain_bytes, (long long)plain_bytes);
+    atomic_fetch_add(&exchange->packed_bytes, (long long)bytes);
     return SX_OK;
 }
 

@@ -32,6 +32,13 @@ enum sx_overlap {
     SX_OVERLAP_BLOCKING  /* and messages are small */
 };
 
+/* Whether frames that go to other ranks are packed (tensor/wire.h). Each rank's own matter. */
+enum sx_shuffle_compression {
+    SX_COMPRESSION_AUTO, /* as the pace of the network says */
+    SX_COMPRESSION_OFF,
+    SX_COMPRESSION_ON
+};
+
 struct sx_exec_options {
     const struct sx_backend *backend;
     struct sx_pool *pool; /* tensors, tables, queues */
@@ -51,6 +58,7 @@ struct sx_exec_options {
     enum sx_overlap overlap;
     size_t message_bytes; /* of an exchange; 0: it chooses */
     bool counts_early;    /* rows are counted after every operator, for comparison; no difference on a host */
+    enum sx_shuffle_compression shuffle_compression;
 };
 
 /* What one operator did, for --analyze. */

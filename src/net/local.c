@@ -38,6 +38,7 @@ struct hub {
     int size;
     struct end *ends;
     char **names;
+    int *hosts;
 };
 
 /* ---- notes ---- */
@@ -143,6 +144,7 @@ static void free_hub(struct hub *hub) {
         free(hub->names[r]);
     }
     free(hub->names);
+    free(hub->hosts);
     free(hub->ends);
     free(hub);
 }
@@ -167,23 +169,26 @@ static bool close_end(struct sx_transport *transport) {
 
 static const struct sx_transport_ops ops = {.start = start, .send = send, .close = close_end};
 
-static struct hub *make_hub(int size) {
+static struct hub *make_hub(int size, int n_hosts) {
     struct hub *hub = calloc(1, sizeof *hub);
     struct end *ends = calloc((size_t)size, sizeof *ends);
     char **names = calloc((size_t)size, sizeof *names);
-    if (!hub || !ends || !names) {
+    int *hosts = calloc((size_t)size, sizeof *hosts);
+    if (!hub || !ends || !names || !hosts) {
         free(hub);
+        free(hosts);
         free(ends);
         free(names);
         return NULL;
     }
-    *hub = (struct hub){.size = size, .ends = ends, .names = names};
+    *hub = (struct hub){.size = size, .ends = ends, .names = names, .hosts = hosts};
     atomic_init(&hub->open, size);
     for (int r = 0; r < size; r++) {
         struct end *end = &hub->ends[r];
         end->hub = hub;
         end->base = (struct sx_transport){
-            .ops = &ops, .rank = r, .size = size, .name = "local", .rank_names = hub->names};
+            .ops = &ops, .rank = r, .size = size, .name = "local", .rank_names = names, .hosts = hosts};
+        hosts[r] = (int)((int64_t)r * n_hosts / size);
         pthread_mutex_init(&end->lock, NULL);
         pthread_cond_init(&end->changed, NULL);
         names[r] = sx_rank_name(r, "local", (long)getpid());
@@ -208,8 +213,8 @@ void sx_net_local_kill(struct sx_net *net) {
             put_note(&hub->ends[r], make_note(NOTE_LOST, end->base.rank, NULL, NULL, 0));
 }
 
-enum sx_status sx_net_local_create(int size, struct sx_net **out_nets, struct sx_error *error) {
-    struct hub *hub = make_hub(size);
+enum sx_status sx_net_local_create(int size, int n_hosts, struct sx_net **out_nets, struct sx_error *error) {
+    struct hub *hub = make_hub(size, n_hosts);
     if (!hub)
         return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for %d ranks", size);
     enum sx_status status = SX_OK;

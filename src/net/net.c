@@ -101,6 +101,8 @@ void sx_net_fail(struct sx_net *net, const struct sx_error *error) {
 void sx_net_send(struct sx_net *net, int rank, const struct sx_frame *frame, struct sx_buffer *buffer,
                  size_t bytes) {
     net->in_flight++;
+    if (frame->kind == SX_FRAME_MESSAGE)
+        sx_net_pace_begin(net, rank, bytes);
     net->transport->ops->send(net->transport, rank, frame, buffer, bytes);
 }
 
@@ -151,6 +153,10 @@ int sx_net_rank(const struct sx_net *net) {
 
 int sx_net_size(const struct sx_net *net) {
     return net->size;
+}
+
+int sx_net_host(const struct sx_net *net, int rank) {
+    return net->transport->hosts ? net->transport->hosts[rank] : 0;
 }
 
 const char *sx_net_transport(const struct sx_net *net) {

@@ -26,6 +26,17 @@ const char *sx_net_rank_name(const struct sx_net *net, int rank);
 
 /* Bytes of channels' messages that have left this rank since the net was created. */
 int64_t sx_net_sent_bytes(const struct sx_net *net);
+/* Ranks with the same number are on one host. */
+int sx_net_host(const struct sx_net *net, int rank);
+
+/* How fast messages leave for other ranks of this host, or for other hosts, since the net was created. */
+struct sx_net_pace {
+    int64_t bytes;    /* that have gone */
+    int64_t busy_ns;  /* while any were on their way (waiting for credit does not count) */
+    double ns_a_byte; /* the link's: of its best times, since a busy processor makes it look slow; 0: not
+                       * known yet */
+};
+struct sx_net_pace sx_net_pace(struct sx_net *net, bool to_other_hosts);
 
 /* SX_OK until something was lost. SX_RANK_LOST names the lost rank; else it is the error that a rank gave to
  * sx_net_fail, with that rank's name in front of the text if there are several. Cheap: to be called often. */

@@ -132,8 +132,9 @@ static void received(void *context, int rank, const struct sx_frame *frame, stru
 
 static void sent(void *context, int rank, const struct sx_frame *frame, size_t bytes) {
     struct sx_net *net = context;
-    (void)rank;
     pthread_mutex_lock(&net->lock);
+    if (frame->kind == SX_FRAME_MESSAGE)
+        sx_net_pace_end(net, rank, bytes);
     if (--net->in_flight == 0)
         pthread_cond_broadcast(&net->changed);
     struct sx_channel *channel = frame->kind == SX_FRAME_MESSAGE ? sx_channel_find(net, frame) : NULL;

@@ -44,6 +44,15 @@ struct sx_channel {
     struct sx_channel_report report;
 };
 
+/* Messages that the transport has. */
+struct sx_paced {
+    size_t bytes; /* on their way */
+    int64_t since_ns;
+    struct sx_net_pace gone;   /* without what is on its way */
+    struct sx_net_pace window; /* what `gone` was at its beginning */
+    int windows;
+};
+
 struct sx_net {
     struct sx_transport *transport;
     int rank, size;
@@ -58,9 +67,10 @@ struct sx_net {
     uint32_t epoch;
     uint32_t next_channel; /* number in this epoch */
     uint64_t next_collective;
-    uint32_t *barriers; /* per rank: how many it has come to */
-    bool *left;         /* per rank */
-    size_t in_flight;   /* frames given to the transport */
+    uint32_t *barriers;       /* per rank: how many it has come to */
+    bool *left;               /* per rank */
+    size_t in_flight;         /* frames given to the transport */
+    struct sx_paced paced[2]; /* messages to this host, and to others */
     struct sx_channel *channels;
     int lingering;                   /* channels that have been destroyed and have not sent all */
     struct sx_kept_list early;       /* of channels that are not there yet */
@@ -93,6 +103,11 @@ void sx_net_unlock(struct sx_net *net);
 /* A buffer of the control pool with the bytes. */
 SX_MUST_CHECK enum sx_status sx_net_copy(struct sx_net *net, const void *data, size_t bytes,
                                          struct sx_buffer **out_buffer, struct sx_error *error);
+
+/* ---- pace.c; with the lock held ---- */
+
+void sx_net_pace_begin(struct sx_net *net, int rank, size_t bytes);
+void sx_net_pace_end(struct sx_net *net, int rank, size_t bytes);
 
 /* ---- collective.c; with the lock held ---- */
 

@@ -77,6 +77,7 @@ struct sx_transport {
     int rank, size;
     const char *name;
     char **rank_names; /* `size` texts, sx_rank_name */
+    const int *hosts;  /* `size` numbers: ranks with the same one are on one host; NULL: all are */
 };
 
 /* The text of sx_net_rank_name, from malloc; NULL: no memory. */

@@ -50,8 +50,8 @@ ORDERED = [
 ]
 
 
-def environment(ranks, broadcast=None):
-    settings = {**os.environ, "STACHIO_LOCAL_RANKS": str(ranks)}
+def environment(ranks, broadcast=None, hosts=1):
+    settings = {**os.environ, "STACHIO_LOCAL_RANKS": str(ranks), "STACHIO_LOCAL_NODES": str(hosts)}
     if broadcast is not None:
         settings["STACHIO_BROADCAST_BYTES"] = str(broadcast)
     return settings
@@ -73,13 +73,13 @@ def make_numbers(path, rows):
     pq.write_table(table, path, row_group_size=GROUP_ROWS, compression="none", use_dictionary=False)
 
 
-def check_tpch(data, ranks, broadcast, *options):
+def check_tpch(data, ranks, broadcast, *options, hosts=1):
     run_stachio(["tpch", "run", "-d", data, "--compare", "duckdb", "--fallback", "forbid", "--threads", "2", *options],
-                env=environment(ranks, broadcast)).succeeded()
+                env=environment(ranks, broadcast, hosts)).succeeded()
 
 
-def check_ordered(tables, sql, ranks, broadcast):
-    check_equal(tables, DuckDB(tables), sql, "--fallback", "forbid", order="all", env=environment(ranks, broadcast))
+def check_ordered(tables, sql, ranks, broadcast, *options):
+    check_equal(tables, DuckDB(tables), sql, "--fallback", "forbid", *options, order="all", env=environment(ranks, broadcast))
 
 
 def check_random(ranks, broadcast):
@@ -128,6 +128,14 @@ def check_filter(tables):
     require(0.8 * looked_at < dropped < looked_at, out)
 
 
+def check_packed(tables):
+    """Packed frames are fewer bytes; off, and within a host by default, they go as they are."""
+    sql = "SELECT count(*) FROM numbers a JOIN numbers b ON a.id = b.id AND a.text = b.text"
+    for mode, packed in [("on", True), ("off", False), ("auto", False)]:
+        out = query_stachio(tables, sql, "--analyze", "--shuffle-compression", mode, env=environment(2, 0)).succeeded().out.decode()
+        require(("MB sent (packed, " in out) == packed, out)
+
+
 def main():
     checks = Checks()
     with scratch_directory() as directory:
@@ -146,8 +154,15 @@ def main():
         for overlap in ("combined", "io", "blocking"):
             with checks.case(f"TPC-H, 3 ranks, overlap {overlap}"):
                 check_tpch(data, 3, 0, "--overlap", overlap)
+        with checks.case("TPC-H, packed"):
+            check_tpch(data, 3, 0, "--shuffle-compression", "on")
+        with checks.case("TPC-H, two hosts"):
+            check_tpch(data, 4, 0, hosts=2)
+        with checks.case("packing"):
+            check_packed(tables)
         checks.run_all([(f"{sql}, {ranks} ranks, broadcast up to {broadcast} bytes", functools.partial(check_ordered, tables, sql, ranks, broadcast))
                         for sql in ORDERED for ranks, broadcast in WAYS[1:3]])
+        checks.run_all([(f"{sql}, packed", functools.partial(check_ordered, tables, sql, 3, 0, "--shuffle-compression", "on")) for sql in ORDERED])
         for group in (0, 5, GROUPS - 1):
             path = os.path.join(directory, f"damaged{group}.parquet")
             make_numbers(path, GROUPS * GROUP_ROWS)

@@ -70,7 +70,7 @@ static void run_ranks(int size, void (*work)(struct rank *rank)) {
     struct sx_net *nets[MOST_RANKS];
     struct rank ranks[MOST_RANKS];
     pthread_t threads[MOST_RANKS];
-    assert(size <= MOST_RANKS && sx_net_local_create(size, nets, NULL) == SX_OK);
+    assert(size <= MOST_RANKS && sx_net_local_create(size, 1, nets, NULL) == SX_OK);
     for (int r = 0; r < size; r++) {
         ranks[r] = (struct rank){.net = nets[r], .work = work};
         sx_events_init(&ranks[r].events);

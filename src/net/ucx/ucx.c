@@ -135,6 +135,7 @@ static void destroy(struct sx_ucx *ucx) {
         free(ucx->base.rank_names[r]);
     free(ucx->base.rank_names);
     free(ucx->endpoints);
+    free(ucx->hosts);
     if (ucx->wake_fd >= 0)
         close(ucx->wake_fd);
     pthread_cond_destroy(&ucx->task_done);
@@ -182,6 +183,14 @@ static const struct sx_transport_ops ops = {.start = start,
 
 /* ---- opening ---- */
 
+/* The lowest rank of the rank's host. */
+static int first_on_host(const struct sx_bootstrap *boot, int rank) {
+    int first = 0;
+    while (strcmp(boot->peers[first].host, boot->peers[rank].host) != 0)
+        first++;
+    return first;
+}
+
 static enum sx_status make(struct sx_bootstrap *boot, struct sx_ucx **out_ucx, struct sx_error *error) {
     struct sx_ucx *ucx = calloc(1, sizeof *ucx);
     if (!ucx)
@@ -196,8 +205,10 @@ static enum sx_status make(struct sx_bootstrap *boot, struct sx_ucx **out_ucx, s
                                       .size = boot->size,
                                       .name = ucx->name,
                                       .rank_names = calloc((size_t)boot->size, sizeof(char *))};
-    bool made = ucx->wake_fd >= 0 && ucx->endpoints && ucx->base.rank_names;
+    ucx->base.hosts = ucx->hosts = calloc((size_t)boot->size, sizeof *ucx->hosts);
+    bool made = ucx->wake_fd >= 0 && ucx->endpoints && ucx->base.rank_names && ucx->hosts;
     for (int r = 0; made && r < boot->size; r++) {
+        ucx->hosts[r] = first_on_host(boot, r);
         ucx->base.rank_names[r] = sx_rank_name(r, boot->peers[r].host, boot->peers[r].pid);
         made = ucx->base.rank_names[r] != NULL;
     }

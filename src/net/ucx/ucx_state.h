@@ -48,6 +48,7 @@ struct sx_ucx {
     void *task_context;
     pthread_cond_t task_done;
     char name[64];
+    int *hosts; /* of base */
 };
 
 /* The network thread: sends what is given, and takes what comes. */

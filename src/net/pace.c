@@ -1,0 +1,58 @@
+/* How fast messages leave. */
+#include "base/clock.h"
+#include "net/state.h"
+
+enum {
+    WINDOW_BYTES = 4 << 20, /* that are timed together */
+    LEAST_WINDOWS = 2       /* before anything is told */
+};
+static const double forgetting = 1.02; /* from window to window, should the link have become slower */
+
+static struct sx_paced *paced_to(struct sx_net *net, int rank) {
+    return &net->paced[sx_net_host(net, rank) != sx_net_host(net, net->rank)];
+}
+
+/* With what is on its way. */
+static struct sx_net_pace pace_now(const struct sx_paced *paced) {
+    struct sx_net_pace pace = paced->gone;
+    if (paced->bytes > 0)
+        pace.busy_ns += sx_clock_ns() - paced->since_ns;
+    return pace;
+}
+
+static void end_window(struct sx_paced *paced) {
+    const struct sx_net_pace now = pace_now(paced);
+    const double took =
+        (double)(now.busy_ns - paced->window.busy_ns) / (double)(now.bytes - paced->window.bytes);
+    const double best = paced->gone.ns_a_byte * forgetting;
+    paced->gone.ns_a_byte = paced->windows == 0 || took < best ? took : best;
+    paced->windows++;
+    paced->window = now;
+}
+
+void sx_net_pace_begin(struct sx_net *net, int rank, size_t bytes) {
+    struct sx_paced *paced = paced_to(net, rank);
+    if (paced->bytes == 0 && bytes > 0)
+        paced->since_ns = sx_clock_ns();
+    paced->bytes += bytes;
+}
+
+void sx_net_pace_end(struct sx_net *net, int rank, size_t bytes) {
+    struct sx_paced *paced = paced_to(net, rank);
+    paced->bytes -= bytes;
+    paced->gone.bytes += (int64_t)bytes;
+    if (paced->bytes == 0 && bytes > 0)
+        paced->gone.busy_ns += sx_clock_ns() - paced->since_ns;
+    if (paced->gone.bytes - paced->window.bytes >= WINDOW_BYTES)
+        end_window(paced);
+}
+
+struct sx_net_pace sx_net_pace(struct sx_net *net, bool to_other_hosts) {
+    pthread_mutex_lock(&net->lock);
+    const struct sx_paced *paced = &net->paced[to_other_hosts];
+    struct sx_net_pace pace = pace_now(paced);
+    if (paced->windows < LEAST_WINDOWS)
+        pace.ns_a_byte = 0;
+    pthread_mutex_unlock(&net->lock);
+    return pace;
+}
