@@ -1,6 +1,6 @@
 #!/bin/bash
 # Packs what is built, with the libraries that it needs and the TPC-H generator, into a folder that runs on another
-# machine of the same architecture (scripts/scaling.sh and scripts/gpu.sh take it in STACHIO_DIR). Large files are packed
+# machine of the same architecture (scripts/scaling.sh, gpu.sh and gpu_ranks.sh take it in STACHIO_DIR). Large files are packed
 # with xz. Usage: scripts/pack.sh FOLDER   Environment: BUILD (build/release).
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -25,6 +25,8 @@ put $build/stachio
 put $build/libstachio.so libstachio.so.0.1
 [ ! -e $build/test/conformance ] || put $build/test/conformance
 [ ! -e $build/libstachio_cuda.so ] || put $build/libstachio_cuda.so
+[ ! -e $build/libstachio_net.so ] || put $build/libstachio_net.so
+[ ! -e $build/libstachio_topology.so ] || put $build/libstachio_topology.so
 [ ! -e $build/libnvcomp.so.5 ] || put $build/libnvcomp.so.5
 [ ! -e $build/inflate_rates ] || put $build/inflate_rates
 [ ! -e .deps/venv/bin/tpchgen-cli ] || put .deps/venv/bin/tpchgen-cli
