@@ -89,6 +89,21 @@ static int64_t rows_of_parts(const struct sx_column_read *read) {
       (struct sx_stream * stream, const struct sx_tensor *hashes, const struct sx_tensor *words,            \
        struct sx_tensor *out_selection),                                                                    \
       (stream, hashes, words, out_selection))                                                               \
+    X(rows_pack, batch->rows_bound,                                                                         \
+      (struct sx_stream * stream, const struct sx_batch *batch, const struct sx_tensor *order,              \
+       const int64_t *offsets, int n_parts, int skip, int64_t sequence, struct sx_buffer **out_parts),      \
+      (stream, batch, order, offsets, n_parts, skip, sequence, out_parts))                                  \
+    X(rows_unpack, 0,                                                                                       \
+      (struct sx_stream * stream, struct sx_buffer * frame, size_t bytes, const struct sx_type *types,      \
+       int n_columns, struct sx_batch *out_batch, int64_t *out_sequence),                                   \
+      (stream, frame, bytes, types, n_columns, out_batch, out_sequence))                                    \
+    X(bytes_to_host, 0,                                                                                     \
+      (struct sx_stream * stream, struct sx_buffer * buffer, size_t bytes, struct sx_pool * pool,           \
+       struct sx_buffer * *out_buffer),                                                                     \
+      (stream, buffer, bytes, pool, out_buffer))                                                            \
+    X(bytes_from_host, 0,                                                                                   \
+      (struct sx_stream * stream, struct sx_buffer * buffer, size_t bytes, struct sx_buffer * *out_buffer), \
+      (stream, buffer, bytes, out_buffer))                                                                  \
     X(group_create, 0,                                                                                      \
       (struct sx_stream * stream, const struct sx_group_spec *spec, struct sx_group **out_group),           \
       (stream, spec, out_group))                                                                            \

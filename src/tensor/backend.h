@@ -230,6 +230,28 @@ struct sx_backend_ops {
                                                const struct sx_tensor *words,
                                                struct sx_tensor *out_selection);
 
+    /* -- rows as bytes, for other ranks -- */
+    /* One frame (tensor/rows.h) in the backend's memory for each part but `skip` (-1: none) that has rows:
+     * out_parts[p] with rows order[offsets[p]] … order[offsets[p + 1] - 1] (I32; NULL: the batch's own
+     * order), else NULL. All of it is there when the call returns, for whoever reads it. */
+    SX_MUST_CHECK enum sx_status (*rows_pack)(struct sx_stream *stream, const struct sx_batch *batch,
+                                              const struct sx_tensor *order, const int64_t *offsets,
+                                              int n_parts, int skip, int64_t sequence,
+                                              struct sx_buffer **out_parts);
+    /* The frame of `bytes` bytes at the begin of a buffer of the backend's memory, as a batch that keeps the
+     * buffer: values are not copied. Views of strings are changed in it, once. SX_INTERNAL: it is no such
+     * frame. */
+    SX_MUST_CHECK enum sx_status (*rows_unpack)(struct sx_stream *stream, struct sx_buffer *frame,
+                                                size_t bytes, const struct sx_type *types, int n_columns,
+                                                struct sx_batch *out_batch, int64_t *out_sequence);
+    /* The first bytes of a buffer in host memory, of `pool` (faster where that is pinned), and back in the
+     * backend's. On a host backend the buffer is shared. */
+    SX_MUST_CHECK enum sx_status (*bytes_to_host)(struct sx_stream *stream, struct sx_buffer *buffer,
+                                                  size_t bytes, struct sx_pool *pool,
+                                                  struct sx_buffer **out_buffer);
+    SX_MUST_CHECK enum sx_status (*bytes_from_host)(struct sx_stream *stream, struct sx_buffer *buffer,
+                                                    size_t bytes, struct sx_buffer **out_buffer);
+
     /* -- group by -- group_update may run at the same time for different workers; then all updates end; then
      * group_finish once; then group_emit may run at the same time for different parts. */
     SX_MUST_CHECK enum sx_status (*group_create)(struct sx_stream *stream, const struct sx_group_spec *spec,

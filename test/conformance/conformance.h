@@ -57,6 +57,7 @@ void conform_bloom(struct conformance *c);
 void conform_group(struct conformance *c);
 void conform_join(struct conformance *c);
 void conform_move(struct conformance *c);
+void conform_rows(struct conformance *c);
 void conform_sort(struct conformance *c);
 void conform_decode(struct conformance *c);
 void conform_io(struct conformance *c);

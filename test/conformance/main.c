@@ -8,7 +8,8 @@
 #include "backend/cuda/load.h"
 #include "conformance.h"
 
-#define FAMILY_LIST(X) X(eval) X(hash) X(bloom) X(group) X(join) X(move) X(sort) X(decode) X(io) X(inflate)
+#define FAMILY_LIST(X) \
+    X(eval) X(hash) X(bloom) X(group) X(join) X(move) X(rows) X(sort) X(decode) X(io) X(inflate)
 
 static const struct {
     const char *name;

@@ -184,6 +184,16 @@ enum sx_status sx_cuda_bloom_add(struct sx_stream *base, const struct sx_tensor 
                                  struct sx_tensor *words);
 enum sx_status sx_cuda_bloom_test(struct sx_stream *base, const struct sx_tensor *hashes,
                                   const struct sx_tensor *words, struct sx_tensor *out_selection);
+enum sx_status sx_cuda_rows_pack(struct sx_stream *base, const struct sx_batch *batch,
+                                 const struct sx_tensor *order, const int64_t *offsets, int n_parts, int skip,
+                                 int64_t sequence, struct sx_buffer **out_parts);
+enum sx_status sx_cuda_rows_unpack(struct sx_stream *base, struct sx_buffer *frame, size_t bytes,
+                                   const struct sx_type *types, int n_columns, struct sx_batch *out_batch,
+                                   int64_t *out_sequence);
+enum sx_status sx_cuda_bytes_to_host(struct sx_stream *base, struct sx_buffer *buffer, size_t bytes,
+                                     struct sx_pool *pool, struct sx_buffer **out_buffer);
+enum sx_status sx_cuda_bytes_from_host(struct sx_stream *base, struct sx_buffer *buffer, size_t bytes,
+                                       struct sx_buffer **out_buffer);
 enum sx_status sx_cuda_group_create(struct sx_stream *base, const struct sx_group_spec *spec,
                                     struct sx_group **out_group);
 void sx_cuda_group_destroy(struct sx_stream *base, struct sx_group *group);

@@ -1,0 +1,244 @@
+/* Rows as frames, on the host's side. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/cuda/cuda.h"
+#include "backend/cuda/launch.h"
+#include "backend/cuda/launch_rows.h"
+#include "tensor/rows.h"
+
+/* ---- packing ---- */
+
+/* A call of rows_pack. Host arrays are from malloc. */
+struct packing {
+    struct cuda_stream *stream;
+    const struct sx_batch *batch;
+    const int64_t *offsets;
+    int n_parts, skip;
+    struct cuda_rows_parts parts;
+    struct sx_buffer *device_offsets, *scratch, *part_sums, *device_places;
+    struct sx_buffer **sums;        /* per column, of strings */
+    int64_t *heap_ends;             /* [column × (n_parts + 1) + part]: sums at the parts' begins */
+    struct cuda_rows_place *places; /* [column × n_parts + part] */
+    char *head;
+    uint64_t *heap_bytes; /* per column */
+};
+
+static int64_t *ends_of(const struct packing *packing, int column) {
+    return packing->heap_ends + (size_t)column * ((size_t)packing->n_parts + 1);
+}
+
+static bool is_string(const struct sx_batch *batch, int column) {
+    return batch->columns[column].type.id == SX_TYPE_VARCHAR;
+}
+
+static bool is_left_out(const struct packing *packing, int part) {
+    return part == packing->skip || packing->offsets[part + 1] == packing->offsets[part];
+}
+
+static enum sx_status begin(struct packing *packing, const struct sx_tensor *order) {
+    struct cuda_stream *stream = packing->stream;
+    const size_t n_columns = (size_t)packing->batch->n_columns, n_ends = (size_t)packing->n_parts + 1;
+    packing->sums = calloc(n_columns + 1, sizeof *packing->sums);
+    packing->heap_ends = calloc(n_columns * n_ends + 1, sizeof *packing->heap_ends);
+    packing->places = calloc(n_columns * n_ends + 1, sizeof *packing->places);
+    packing->heap_bytes = calloc(n_columns + 1, sizeof *packing->heap_bytes);
+    packing->head = calloc(1, sx_rows_head_bytes(packing->batch->n_columns));
+    if (!packing->sums || !packing->heap_ends || !packing->places || !packing->heap_bytes || !packing->head)
+        return sx_error_set(&stream->base.error, SX_OUT_OF_MEMORY, "no memory to pack %zu columns",
+                            n_columns);
+    SX_TRY(cuda_upload_buffer(stream, packing->offsets, n_ends * sizeof(int64_t), &packing->device_offsets));
+    packing->parts = (struct cuda_rows_parts){.order = order ? order->values : NULL,
+                                              .offsets = packing->device_offsets->data,
+                                              .first = packing->offsets[0],
+                                              .n = packing->offsets[packing->n_parts] - packing->offsets[0],
+                                              .n_parts = packing->n_parts,
+                                              .skip = packing->skip};
+    return SX_OK;
+}
+
+static void end(struct packing *packing) {
+    for (int c = 0; packing->sums && c < packing->batch->n_columns; c++)
+        sx_buffer_release(packing->sums[c]);
+    sx_buffer_release(packing->device_offsets);
+    sx_buffer_release(packing->scratch);
+    sx_buffer_release(packing->part_sums);
+    sx_buffer_release(packing->device_places);
+    free(packing->sums);
+    free(packing->heap_ends);
+    free(packing->places);
+    free(packing->heap_bytes);
+    free(packing->head);
+}
+
+/* Bytes of long strings, added up over the rows; the host gets the sums at the parts' begins. */
+static enum sx_status measure_strings(struct packing *packing) {
+    struct cuda_stream *stream = packing->stream;
+    const int64_t n = packing->parts.n;
+    const int n_columns = packing->batch->n_columns;
+    const size_t ends_bytes = (size_t)n_columns * ((size_t)packing->n_parts + 1) * sizeof(int64_t);
+    struct sx_pool *pool = stream->base.pool;
+    struct sx_error *error = &stream->base.error;
+    bool any = false;
+    SX_TRY(sx_buffer_create(pool, cuda_exclusive_sum_bytes(n), &packing->scratch, error));
+    SX_TRY(sx_buffer_create(pool, ends_bytes, &packing->part_sums, error));
+    for (int c = 0; c < n_columns; c++) {
+        if (!is_string(packing->batch, c))
+            continue;
+        any = true;
+        SX_TRY(sx_buffer_create(pool, ((size_t)n + 1) * sizeof(int64_t), &packing->sums[c], error));
+        int64_t *sums = packing->sums[c]->data;
+        cuda_rows_long_bytes(stream->handle, cuda_column_of(&packing->batch->columns[c]), &packing->parts,
+                             sums);
+        cuda_exclusive_sum(stream->handle, sums, n, sums, packing->scratch->data);
+        cuda_rows_part_sums(stream->handle, sums, &packing->parts,
+                            (int64_t *)packing->part_sums->data + (size_t)c * ((size_t)packing->n_parts + 1));
+    }
+    SX_TRY(cuda_launched(stream, "strings of rows to pack"));
+    return any ? cuda_download(stream, packing->heap_ends, packing->part_sums->data, ends_bytes,
+                               "string bytes of rows to pack")
+               : SX_OK;
+}
+
+/* Makes the part's frame, with its head, and notes where its columns are. */
+static enum sx_status make_part(struct packing *packing, int part, int64_t sequence,
+                                struct sx_buffer **out_part) {
+    struct cuda_stream *stream = packing->stream;
+    const struct sx_batch *batch = packing->batch;
+    for (int c = 0; c < batch->n_columns; c++)
+        packing->heap_bytes[c] =
+            is_string(batch, c) ? (uint64_t)(ends_of(packing, c)[part + 1] - ends_of(packing, c)[part]) : 0;
+    const size_t bytes = sx_rows_make_head(batch, packing->offsets[part + 1] - packing->offsets[part],
+                                           sequence, packing->heap_bytes, packing->head);
+    SX_TRY(sx_buffer_create(stream->base.pool, bytes, out_part, &stream->base.error));
+    char *frame = (*out_part)->data;
+    const struct sx_rows_column *columns = sx_rows_columns(packing->head);
+    for (int c = 0; c < batch->n_columns; c++)
+        packing->places[c * packing->n_parts + part] = (struct cuda_rows_place){
+            .values = frame + columns[c].values,
+            .valid = columns[c].valid ? (uint8_t *)frame + columns[c].valid : NULL,
+            .heap = frame + columns[c].heap,
+            .heap_first = ends_of(packing, c)[part],
+        };
+    return cuda_upload(stream, frame, packing->head, sx_rows_head_bytes(batch->n_columns));
+}
+
+static enum sx_status fill_parts(struct packing *packing) {
+    struct cuda_stream *stream = packing->stream;
+    const struct sx_batch *batch = packing->batch;
+    const size_t n_places = (size_t)batch->n_columns * (size_t)packing->n_parts;
+    SX_TRY(cuda_upload_buffer(stream, packing->places, n_places * sizeof *packing->places,
+                              &packing->device_places));
+    const struct cuda_rows_place *places = packing->device_places->data;
+    for (int c = 0; c < batch->n_columns; c++)
+        cuda_rows_pack(stream->handle, cuda_column_of(&batch->columns[c]),
+                       (int)sx_type_bytes(batch->columns[c].type), &packing->parts,
+                       places + (size_t)c * (size_t)packing->n_parts,
+                       packing->sums[c] ? packing->sums[c]->data : NULL);
+    return cuda_launched(stream, "packing rows");
+}
+
+enum sx_status sx_cuda_rows_pack(struct sx_stream *base, const struct sx_batch *batch,
+                                 const struct sx_tensor *order, const int64_t *offsets, int n_parts, int skip,
+                                 int64_t sequence, struct sx_buffer **out_parts) {
+    struct packing packing = {.batch = batch, .offsets = offsets, .n_parts = n_parts, .skip = skip};
+    enum sx_status status;
+    memset(out_parts, 0, (size_t)n_parts * sizeof *out_parts);
+    SX_TRY(cuda_enter(base, &packing.stream));
+    SX_GO(begin(&packing, order));
+    const bool any = packing.parts.n > 0 && batch->n_columns > 0;
+    if (any)
+        SX_GO(measure_strings(&packing));
+    for (int p = 0; p < n_parts; p++)
+        if (!is_left_out(&packing, p))
+            SX_GO(make_part(&packing, p, sequence, &out_parts[p]));
+    if (any)
+        SX_GO(fill_parts(&packing));
+    SX_GO(cuda_sync(packing.stream, "rows for other ranks"));
+out:
+    end(&packing);
+    for (int p = 0; p < n_parts && status != SX_OK; p++) {
+        sx_buffer_release(out_parts[p]);
+        out_parts[p] = NULL;
+    }
+    return status;
+}
+
+/* ---- unpacking ---- */
+
+enum sx_status sx_cuda_rows_unpack(struct sx_stream *base, struct sx_buffer *frame, size_t bytes,
+                                   const struct sx_type *types, int n_columns, struct sx_batch *out_batch,
+                                   int64_t *out_sequence) {
+    struct cuda_stream *stream;
+    struct sx_batch made = {0};
+    const size_t head_bytes = sx_rows_head_bytes(n_columns);
+    enum sx_status status;
+    SX_TRY(cuda_enter(base, &stream));
+    char *head = calloc(1, head_bytes);
+    if (!head)
+        SX_GO(sx_error_set(&base->error, SX_OUT_OF_MEMORY, "no memory for the head of a frame"));
+    if (bytes < head_bytes)
+        SX_GO(sx_error_set(&base->error, SX_INTERNAL, "rows of another rank: %zu bytes", bytes));
+    SX_GO(cuda_download(stream, head, frame->data, head_bytes, "the head of rows that came"));
+    SX_GO(sx_rows_check_head(head, bytes, types, n_columns, &base->error));
+    SX_GO(sx_rows_place(head, frame, &made, &base->error));
+    const struct sx_rows_column *columns = sx_rows_columns(head);
+    for (int c = 0; c < n_columns; c++)
+        if (columns[c].heap_bytes > 0)
+            cuda_rows_place_strings(stream->handle, made.columns[c].values, made.rows,
+                                    (const char *)frame->data + columns[c].heap, columns[c].heap_bytes);
+    SX_GO(cuda_launched(stream, "rows that came"));
+    *out_sequence = ((const struct sx_rows_frame *)head)->sequence;
+    *out_batch = made;
+    made = (struct sx_batch){0};
+out:
+    free(head);
+    sx_batch_release(&made);
+    return status;
+}
+
+/* ---- between the host's memory and the device's ---- */
+
+enum sx_status sx_cuda_bytes_to_host(struct sx_stream *base, struct sx_buffer *buffer, size_t bytes,
+                                     struct sx_pool *pool, struct sx_buffer **out_buffer) {
+    static const char why[] = "bytes for other ranks";
+    struct cuda_stream *stream;
+    struct sx_buffer *host;
+    SX_TRY(cuda_enter(base, &stream));
+    SX_TRY(sx_buffer_create(pool, bytes, &host, &base->error));
+    enum sx_status status;
+    if (sx_pool_is_pinned(pool)) {
+        SX_GO(cuda_check(
+            stream, cudaMemcpyAsync(host->data, buffer->data, bytes, cudaMemcpyDeviceToHost, stream->handle),
+            why));
+        SX_GO(cuda_sync(stream, why));
+    } else {
+        SX_GO(cuda_download(stream, host->data, buffer->data, bytes, why));
+    }
+    *out_buffer = host;
+    return SX_OK;
+out:
+    sx_buffer_release(host);
+    return status;
+}
+
+enum sx_status sx_cuda_bytes_from_host(struct sx_stream *base, struct sx_buffer *buffer, size_t bytes,
+                                       struct sx_buffer **out_buffer) {
+    static const char why[] = "bytes of other ranks";
+    struct cuda_stream *stream;
+    struct sx_buffer *device;
+    SX_TRY(cuda_enter(base, &stream));
+    SX_TRY(sx_buffer_create(base->pool, bytes, &device, &base->error));
+    enum sx_status status;
+    if (sx_pool_is_pinned(buffer->pool)) {
+        SX_GO(cuda_upload_pinned(stream, device->data, buffer->data, bytes));
+        SX_GO(cuda_sync(stream, why)); /* the caller may release it */
+    } else {
+        SX_GO(cuda_upload(stream, device->data, buffer->data, bytes));
+    }
+    *out_buffer = device;
+    return SX_OK;
+out:
+    sx_buffer_release(device);
+    return status;
+}

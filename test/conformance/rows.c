@@ -1,0 +1,189 @@
+/* rows_pack and rows_unpack: parts come back as the rows that were put in, by way of the host's memory or
+ * not. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "conformance.h"
+#include "tensor/rows.h"
+
+enum { MAX_PARTS = 8, SEQUENCE = 4711 };
+
+static const struct sx_type types[] = {
+    {SX_TYPE_BOOL, 0, 0},     {SX_TYPE_I16, 0, 0},     {SX_TYPE_I32, 0, 0},       {SX_TYPE_I64, 0, 0},
+    {SX_TYPE_I128, 0, 0},     {SX_TYPE_F32, 0, 0},     {SX_TYPE_F64, 0, 0},       {SX_TYPE_DECIMAL, 15, 2},
+    {SX_TYPE_DECIMAL, 30, 4}, {SX_TYPE_DATE, 0, 0},    {SX_TYPE_TIMESTAMP, 0, 0}, {SX_TYPE_INTERVAL, 0, 0},
+    {SX_TYPE_NULLTYPE, 0, 0}, {SX_TYPE_VARCHAR, 0, 0}, {SX_TYPE_VARCHAR, 0, 0},   {SX_TYPE_VARCHAR, 0, 0},
+};
+enum { N_TYPES = sizeof types / sizeof types[0], DICTIONARY = N_TYPES - 2, CONSTANT = N_TYPES - 1 };
+
+/* What goes into a call. `host` and `order` are in host memory. */
+struct rows_case {
+    struct sx_batch host, sent;
+    struct sx_tensor order, sent_order;
+    bool in_order; /* no order is given */
+    int64_t offsets[MAX_PARTS + 1];
+    int n_parts, skip;
+};
+
+static void release(struct rows_case *rows) {
+    sx_batch_release(&rows->host);
+    sx_batch_release(&rows->sent);
+    sx_tensor_release(&rows->order);
+    sx_tensor_release(&rows->sent_order);
+}
+
+static enum sx_status make_column(struct conformance *c, int t, int64_t n, double null_share,
+                                  struct sx_tensor *out) {
+    struct sx_tensor flat = {0};
+    if (t != DICTIONARY && t != CONSTANT)
+        return conformance_column(c, types[t], n, FILL_RANDOM, null_share, out);
+    if (t == CONSTANT) {
+        const struct sx_scalar text = {.type = types[t],
+                                       .v.text = {"the same text, and a long one, in every row", 43}};
+        return sx_tensor_create_constant(c->pool, &text, n, out, &c->error);
+    }
+    SX_TRY(conformance_column(c, types[t], n, FILL_FEW_VALUES, null_share, &flat));
+    const enum sx_status status = conformance_dictionary(c, &flat, out);
+    sx_tensor_release(&flat);
+    return status;
+}
+
+static enum sx_status make_order(struct conformance *c, int64_t n, struct sx_tensor *out) {
+    SX_TRY(sx_tensor_create_index(c->pool, SX_TYPE_I32, n, out, &c->error));
+    int32_t *order = out->values;
+    for (int64_t i = 0; i < n; i++)
+        order[i] = (int32_t)i;
+    for (int64_t i = n - 1; i > 0; i--) {
+        const int64_t j = (int64_t)(conformance_random(c) % (uint64_t)(i + 1));
+        const int32_t kept = order[i];
+        order[i] = order[j];
+        order[j] = kept;
+    }
+    return SX_OK;
+}
+
+/* Some parts are empty; the rows before the first and behind the last are of none. */
+static void make_parts(struct conformance *c, int64_t n, struct rows_case *rows) {
+    rows->n_parts = 1 + (int)(conformance_random(c) % MAX_PARTS);
+    rows->skip = (int)(conformance_random(c) % (uint64_t)(rows->n_parts + 1)) - 1;
+    const int64_t last = n > 20 ? n - 2 : n;
+    int64_t at = n > 10 ? (int64_t)(conformance_random(c) % 3) : 0;
+    for (int p = 0; p <= rows->n_parts; p++) {
+        rows->offsets[p] = at;
+        if (p + 1 == rows->n_parts)
+            at = last;
+        else if (at < last && conformance_random(c) % 4)
+            at += (int64_t)(conformance_random(c) % (uint64_t)(last - at));
+    }
+}
+
+static enum sx_status make_case(struct conformance *c, int64_t n, double null_share, struct rows_case *rows) {
+    SX_TRY(sx_batch_create(N_TYPES, n, &rows->host, &c->error));
+    for (int t = 0; t < N_TYPES; t++)
+        SX_TRY(make_column(c, t, n, null_share, &rows->host.columns[t]));
+    make_parts(c, n, rows);
+    SX_TRY(make_order(c, n, &rows->order));
+    SX_TRY(conformance_send(c, &rows->order, &rows->sent_order));
+    return c->backend->ops.batch_from_host(c->stream, &rows->host, &rows->sent);
+}
+
+static bool are_equal(const struct rows_case *rows, int part, const struct sx_batch *got, int64_t sequence) {
+    const int64_t first = rows->offsets[part], n = rows->offsets[part + 1] - first;
+    const int32_t *order = rows->order.values;
+    if (got->rows != n || got->n_columns != rows->host.n_columns || sequence != SEQUENCE)
+        return false;
+    for (int c = 0; c < got->n_columns; c++)
+        for (int64_t i = 0; i < n; i++) {
+            struct sx_scalar a, b;
+            sx_tensor_scalar(&rows->host.columns[c], rows->in_order ? first + i : order[first + i], &a);
+            sx_tensor_scalar(&got->columns[c], i, &b);
+            if (!conformance_scalar_equal(&a, &b))
+                return false;
+        }
+    return true;
+}
+
+static enum sx_status check_frame(struct conformance *c, const struct rows_case *rows, int part,
+                                  struct sx_buffer *frame, size_t bytes) {
+    struct sx_batch got = {0}, host = {0};
+    int64_t sequence = 0;
+    enum sx_status status;
+    SX_GO(c->backend->ops.rows_unpack(c->stream, frame, bytes, types, rows->host.n_columns, &got, &sequence));
+    SX_GO(c->backend->ops.batch_to_host(c->stream, &got, &host));
+    CONFORM(c, are_equal(rows, part, &host, sequence), "part %d of %d", part, rows->n_parts);
+out:
+    sx_batch_release(&got);
+    sx_batch_release(&host);
+    return status;
+}
+
+/* By way of the host's memory, as frames go where the device's can't. What is no frame is refused. */
+static enum sx_status check_part(struct conformance *c, const struct rows_case *rows, int part,
+                                 struct sx_buffer *frame) {
+    struct sx_buffer *host = NULL, *back = NULL;
+    struct sx_batch got = {0};
+    int64_t sequence;
+    const size_t bytes = frame->size_bytes;
+    enum sx_status status;
+    SX_GO(c->backend->ops.bytes_to_host(c->stream, frame, bytes, c->pool, &host));
+    const struct sx_rows_frame *head = host->data;
+    CONFORM(c, head->bytes == bytes && head->rows == rows->offsets[part + 1] - rows->offsets[part],
+            "the head of part %d", part);
+    SX_GO(c->backend->ops.bytes_from_host(c->stream, host, bytes, &back));
+    CONFORM(c,
+            c->backend->ops.rows_unpack(c->stream, back, bytes - 16, types, rows->host.n_columns, &got,
+                                        &sequence) == SX_INTERNAL,
+            "a frame that is cut off");
+    CONFORM(c,
+            c->backend->ops.rows_unpack(c->stream, back, bytes, types + 1, rows->host.n_columns - 1, &got,
+                                        &sequence) == SX_INTERNAL,
+            "a frame of other columns");
+    c->stream->error = (struct sx_error){0};
+    status = check_frame(c, rows, part, back, bytes);
+out:
+    sx_buffer_release(host);
+    sx_buffer_release(back);
+    return status;
+}
+
+static enum sx_status try_rows(struct conformance *c, struct rows_case *rows) {
+    struct sx_buffer *parts[MAX_PARTS] = {0};
+    enum sx_status status = SX_OK;
+    SX_GO(c->backend->ops.rows_pack(c->stream, &rows->sent, rows->in_order ? NULL : &rows->sent_order,
+                                    rows->offsets, rows->n_parts, rows->skip, SEQUENCE, parts));
+    for (int p = 0; p < rows->n_parts; p++) {
+        const bool is_wanted = p != rows->skip && rows->offsets[p + 1] > rows->offsets[p];
+        if (!CONFORM(c, is_wanted == (parts[p] != NULL), "part %d of %d, but %d", p, rows->n_parts,
+                     rows->skip) ||
+            !is_wanted)
+            continue;
+        SX_GO(check_part(c, rows, p, parts[p]));
+        if (!c->backend->traits.is_host) /* there it was the same memory, and its views have been changed */
+            SX_GO(check_frame(c, rows, p, parts[p], parts[p]->size_bytes));
+    }
+out:
+    for (int p = 0; p < MAX_PARTS; p++)
+        sx_buffer_release(parts[p]);
+    return status;
+}
+
+static enum sx_status try_shape(struct conformance *c, int64_t n, double null_share) {
+    struct rows_case rows = {0};
+    enum sx_status status;
+    SX_GO(make_case(c, n, null_share, &rows));
+    SX_GO(try_rows(c, &rows));
+    rows.in_order = true;
+    SX_GO(try_rows(c, &rows));
+out:
+    release(&rows);
+    return status;
+}
+
+void conform_rows(struct conformance *c) {
+    enum { ROUNDS = 3 };
+    for (int r = 0; r < conformance_n_rows; r++)
+        for (int round = 0; round < ROUNDS; round++) {
+            const enum sx_status status = try_shape(c, conformance_rows[r], round % 2 ? 0.3 : 0);
+            CONFORM(c, status == SX_OK, "rows: %s %s", c->error.text, c->stream->error.text);
+        }
+}
