@@ -91,6 +91,7 @@ static enum sx_status plan_run(struct stachio_query *query, struct sx_error *err
     const struct sx_exec_options options = {
         .backend = db->backend,
         .pool = db->pool,
+        .message_pool = db->io_pool,
         .storage = db->storage,
         .team = db->team,
         .cancel = &query->cancel,

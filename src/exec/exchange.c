@@ -12,6 +12,7 @@ enum {
     MOST_WINDOW = 16 << 20,
     LEAST_WINDOW = 2 << 20,
     MOST_UNSENT = 8 << 20,
+    DEVICE_SCALE = 8, /* of all these where a message is what a device makes of a batch */
     STRING_BYTES = 32 /* a guess */
 };
 
@@ -41,14 +42,14 @@ static bool take_own(struct sx_exchange *exchange, struct sx_worker *worker, str
 static enum sx_status unpack(struct sx_exchange *exchange, struct sx_worker *worker,
                              struct sx_batch *out_batch) {
     struct exchange_worker *state = &exchange->workers[worker->index];
-    struct sx_batch host = {0};
-    int64_t sequence;
-    SX_TRY(
-        sx_wire_unpack(&state->reader, worker->run->options.pool, &host, &sequence, sx_worker_error(worker)));
+    int64_t sequence = 0;
+    if (worker->stream->backend->traits.is_host)
+        SX_TRY(sx_wire_unpack(&state->reader, worker->run->options.pool, out_batch, &sequence,
+                              sx_worker_error(worker)));
+    else
+        SX_TRY(exchange_device_unpack(exchange, worker, out_batch, &sequence));
     worker->sequence = exchange_sequence(exchange, sequence, state->from);
-    enum sx_status status = sx_ops(worker)->batch_from_host(worker->stream, &host, out_batch);
-    sx_batch_release(&host);
-    return status;
+    return SX_OK;
 }
 
 static bool receive(struct sx_exchange *exchange, struct sx_net_message *out_message) {
@@ -118,8 +119,13 @@ static enum sx_status drive(struct sx_exchange *exchange, struct sx_worker *work
     return SX_OK;
 }
 
-static bool may_send(const struct sx_exchange *exchange) {
-    return exchange->mode == EXCHANGE_STAY || sx_channel_unsent_bytes(exchange->channel) < MOST_UNSENT;
+static size_t scale_of(const struct sx_run *run) {
+    return run->options.backend->traits.is_host ? 1 : DEVICE_SCALE;
+}
+
+static bool may_send(const struct sx_exchange *exchange, const struct sx_worker *worker) {
+    return exchange->mode == EXCHANGE_STAY ||
+           sx_channel_unsent_bytes(exchange->channel) < MOST_UNSENT * scale_of(worker->run);
 }
 
 static bool has_ended(const struct sx_exchange *exchange) {
@@ -146,7 +152,7 @@ static enum sx_status exchange_next(struct sx_source *source, struct sx_worker *
             return SX_OK;
         }
         SX_TRY(sx_check_cancel(worker));
-        if (may_send(exchange))
+        if (may_send(exchange, worker))
             SX_TRY(drive(exchange, worker));
         else
             worker->is_starved = true;
@@ -219,8 +225,10 @@ static void exchange_prefetch(struct sx_source *source) {
 enum sx_status sx_exchanges_open(struct sx_run *run, struct sx_error *error) {
     const size_t share = ALL_WINDOWS / (size_t)sx_net_size(run->options.net);
     const size_t window = share > MOST_WINDOW ? MOST_WINDOW : share > LEAST_WINDOW ? share : LEAST_WINDOW;
-    const struct sx_channel_options options = {
-        .pool = run->options.pool, .window_bytes = window, .wake = sx_events_add, .context = &run->events};
+    const struct sx_channel_options options = {.pool = sx_message_pool(&run->options),
+                                               .window_bytes = window * scale_of(run),
+                                               .wake = sx_events_add,
+                                               .context = &run->events};
     for (struct sx_exchange *exchange = run->exchanges; exchange; exchange = exchange->next)
         SX_TRY(sx_channel_create(run->options.net, &options, &exchange->channel, error));
     return SX_OK;

@@ -99,7 +99,27 @@ SX_MUST_CHECK enum sx_status exchange_pack(struct sx_exchange *exchange, struct 
                                            const void **out_frame, size_t *out_bytes);
 void exchange_packing_release(struct exchange_worker *state);
 
+/* ---- exchange_device.c: where the backend has memory of its own ---- */
+
+/* To all other ranks, or to the root. */
+SX_MUST_CHECK enum sx_status exchange_device_send_whole(struct sx_exchange *exchange,
+                                                        struct sx_worker *worker,
+                                                        const struct sx_batch *batch);
+/* `order`: the batch's rows part after part; rank r's parts begin at r × n_parts / n_ranks. */
+SX_MUST_CHECK enum sx_status exchange_device_send_parts(struct sx_exchange *exchange,
+                                                        struct sx_worker *worker,
+                                                        const struct sx_batch *batch,
+                                                        const struct sx_tensor *order, const int64_t *offsets,
+                                                        int n_parts);
+/* The message that the worker's reader has, as a whole. */
+SX_MUST_CHECK enum sx_status exchange_device_unpack(struct sx_exchange *exchange, struct sx_worker *worker,
+                                                    struct sx_batch *out_batch, int64_t *out_sequence);
+
 /* ---- exchange_send.c ---- */
+
+/* The message takes its way, now or, in a blocking exchange, later; taken over. */
+SX_MUST_CHECK enum sx_status exchange_give(struct sx_exchange *exchange, struct sx_worker *worker,
+                                           const struct sx_net_message *message);
 
 SX_MUST_CHECK enum sx_status exchange_send_create(struct sx_exchange *exchange, struct sx_run *run,
                                                   struct sx_error *error);

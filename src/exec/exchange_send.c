@@ -46,11 +46,16 @@ out:
 
 /* ---- messages ---- */
 
+enum sx_status exchange_give(struct sx_exchange *exchange, struct sx_worker *worker,
+                             const struct sx_net_message *message) {
+    return exchange->is_blocking ? exchange_hold(exchange, worker, message)
+                                 : sx_channel_send(exchange->channel, message, sx_worker_error(worker));
+}
+
 static enum sx_status send_to(struct sx_exchange *exchange, struct sx_worker *worker, int rank,
                               const struct exchange_outgoing *outgoing) {
     const struct sx_net_message message = {rank, sx_buffer_retain(outgoing->buffer), outgoing->used_bytes};
-    return exchange->is_blocking ? exchange_hold(exchange, worker, &message)
-                                 : sx_channel_send(exchange->channel, &message, sx_worker_error(worker));
+    return exchange_give(exchange, worker, &message);
 }
 
 static enum sx_status flush_to(struct sx_exchange *exchange, struct sx_worker *worker, int rank) {
@@ -129,14 +134,10 @@ static enum sx_status add_frames(struct sx_exchange *exchange, struct sx_worker 
 
 static enum sx_status send_whole(struct sx_exchange *exchange, struct sx_worker *worker,
                                  const struct sx_batch *batch) {
-    struct sx_batch host = {0};
     const int rank = exchange->mode == EXCHANGE_TO_ALL ? ALL_RANKS : 0;
-    if (worker->stream->backend->traits.is_host)
-        return add_frames(exchange, worker, rank, batch, NULL, batch->rows);
-    SX_TRY(sx_ops(worker)->batch_to_host(worker->stream, batch, &host));
-    enum sx_status status = add_frames(exchange, worker, rank, &host, NULL, host.rows);
-    sx_batch_release(&host);
-    return status;
+    return worker->stream->backend->traits.is_host
+               ? add_frames(exchange, worker, rank, batch, NULL, batch->rows)
+               : exchange_device_send_whole(exchange, worker, batch);
 }
 
 static int count_parts(int n_ranks) {
@@ -176,28 +177,6 @@ static enum sx_status send_parts(struct sx_exchange *exchange, struct sx_worker 
     return SX_OK;
 }
 
-/* The batch and the order of its rows in host memory. */
-static enum sx_status send_from_device(struct sx_exchange *exchange, struct sx_worker *worker,
-                                       const struct sx_batch *batch, const struct sx_tensor *order,
-                                       const int64_t *offsets, int n_parts) {
-    struct sx_batch both = {0}, host = {0};
-    enum sx_status status = SX_OK;
-    SX_GO(sx_batch_create(batch->n_columns + 1, batch->rows, &both, sx_worker_error(worker)));
-    for (int c = 0; c < batch->n_columns; c++)
-        sx_tensor_share(&batch->columns[c], &both.columns[c]);
-    sx_tensor_share(order, &both.columns[batch->n_columns]);
-    SX_GO(sx_ops(worker)->batch_to_host(worker->stream, &both, &host));
-    const struct sx_batch sent = {.rows = host.rows,
-                                  .rows_bound = host.rows_bound,
-                                  .n_columns = batch->n_columns,
-                                  .columns = host.columns};
-    status = send_parts(exchange, worker, &sent, host.columns[batch->n_columns].values, offsets, n_parts);
-out:
-    sx_batch_release(&both);
-    sx_batch_release(&host);
-    return status;
-}
-
 static enum sx_status send_by_hash(struct sx_exchange *exchange, struct sx_worker *worker,
                                    const struct sx_batch *batch) {
     const int n_parts = count_parts(exchange->n_ranks);
@@ -211,7 +190,7 @@ static enum sx_status send_by_hash(struct sx_exchange *exchange, struct sx_worke
     if (worker->stream->backend->traits.is_host)
         SX_GO(send_parts(exchange, worker, batch, order.values, offsets, n_parts));
     else
-        SX_GO(send_from_device(exchange, worker, batch, &order, offsets, n_parts));
+        SX_GO(exchange_device_send_parts(exchange, worker, batch, &order, offsets, n_parts));
     const int64_t first = offsets[exchange->rank * n_parts / exchange->n_ranks],
                   last = offsets[(exchange->rank + 1) * n_parts / exchange->n_ranks];
     sx_tensor_slice(&order, first, last - first, &mine);

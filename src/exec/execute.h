@@ -41,7 +41,8 @@ enum sx_shuffle_compression {
 
 struct sx_exec_options {
     const struct sx_backend *backend;
-    struct sx_pool *pool; /* tensors, tables, queues */
+    struct sx_pool *pool;         /* tensors, tables, queues */
+    struct sx_pool *message_pool; /* what a device copies to other ranks and from them; NULL: `pool` */
     struct sx_storage *storage;
     struct sx_team *team;              /* its members are the workers */
     const atomic_bool *cancel;         /* may be NULL */
@@ -60,6 +61,10 @@ struct sx_exec_options {
     bool counts_early;    /* rows are counted after every operator, for comparison; no difference on a host */
     enum sx_shuffle_compression shuffle_compression;
 };
+
+static inline struct sx_pool *sx_message_pool(const struct sx_exec_options *options) {
+    return options->message_pool ? options->message_pool : options->pool;
+}
 
 /* What one operator did, for --analyze. */
 struct sx_operator_report {

@@ -1,0 +1,86 @@
+/* Exchanges of a backend with memory of its own: rows are packed there, and a message is one frame
+ * (tensor/rows.h), which goes by way of the host's memory. */
+#include <stdlib.h>
+
+#include "exec/exchange.h"
+
+/* Takes the frame over. */
+static enum sx_status send_frame(struct sx_exchange *exchange, struct sx_worker *worker, int rank,
+                                 struct sx_buffer *frame) {
+    const struct sx_net_message message = {.rank = rank, .buffer = frame, .bytes = frame->size_bytes};
+    return exchange_give(exchange, worker, &message);
+}
+
+/* As it travels. Takes the frame over. */
+static enum sx_status make_portable(struct sx_worker *worker, struct sx_buffer **frame) {
+    struct sx_buffer *host = NULL;
+    enum sx_status status = sx_ops(worker)->bytes_to_host(worker->stream, *frame, (*frame)->size_bytes,
+                                                          sx_message_pool(&worker->run->options), &host);
+    sx_buffer_release(*frame);
+    *frame = host;
+    return status;
+}
+
+enum sx_status exchange_device_send_whole(struct sx_exchange *exchange, struct sx_worker *worker,
+                                          const struct sx_batch *batch) {
+    const int64_t offsets[] = {0, batch->rows};
+    const bool to_all = exchange->mode == EXCHANGE_TO_ALL;
+    struct sx_buffer *frame = NULL;
+    SX_TRY(sx_ops(worker)->rows_pack(worker->stream, batch, NULL, offsets, 1, -1,
+                                     exchange_place(exchange, worker), &frame));
+    if (!frame)
+        return SX_OK;
+    enum sx_status status = make_portable(worker, &frame);
+    for (int r = 0; status == SX_OK && r < (to_all ? exchange->n_ranks : 1); r++)
+        if (r != exchange->rank)
+            status = send_frame(exchange, worker, r, sx_buffer_retain(frame));
+    sx_buffer_release(frame);
+    return status;
+}
+
+enum sx_status exchange_device_send_parts(struct sx_exchange *exchange, struct sx_worker *worker,
+                                          const struct sx_batch *batch, const struct sx_tensor *order,
+                                          const int64_t *offsets, int n_parts) {
+    const int n_ranks = exchange->n_ranks;
+    int64_t *begins = calloc((size_t)n_ranks + 1, sizeof *begins);
+    struct sx_buffer **frames = calloc((size_t)n_ranks + 1, sizeof(struct sx_buffer *));
+    enum sx_status status = SX_OK;
+    if (!begins || !frames) {
+        free(begins);
+        free(frames);
+        return sx_no_memory(sx_worker_error(worker), "a list of frames");
+    }
+    for (int r = 0; r <= n_ranks; r++)
+        begins[r] = offsets[r * n_parts / n_ranks];
+    SX_GO(sx_ops(worker)->rows_pack(worker->stream, batch, order, begins, n_ranks, exchange->rank,
+                                    exchange_place(exchange, worker), frames));
+    for (int r = 0; r < n_ranks; r++) {
+        if (!frames[r])
+            continue;
+        SX_GO(make_portable(worker, &frames[r]));
+        struct sx_buffer *frame = frames[r];
+        frames[r] = NULL;
+        SX_GO(send_frame(exchange, worker, r, frame));
+    }
+out:
+    for (int r = 0; r < n_ranks; r++)
+        sx_buffer_release(frames[r]);
+    free(frames);
+    free(begins);
+    return status;
+}
+
+enum sx_status exchange_device_unpack(struct sx_exchange *exchange, struct sx_worker *worker,
+                                      struct sx_batch *out_batch, int64_t *out_sequence) {
+    struct exchange_worker *state = &exchange->workers[worker->index];
+    struct sx_buffer *host = state->reader.buffer, *frame;
+    const size_t bytes = state->reader.bytes;
+    state->reader.buffer = NULL;
+    enum sx_status status = sx_ops(worker)->bytes_from_host(worker->stream, host, bytes, &frame);
+    sx_buffer_release(host);
+    SX_TRY(status);
+    status = sx_ops(worker)->rows_unpack(worker->stream, frame, bytes, exchange->types,
+                                         exchange->plan->n_columns, out_batch, out_sequence);
+    sx_buffer_release(frame);
+    return status;
+}
