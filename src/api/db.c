@@ -10,6 +10,7 @@
 #include "api/ranks.h"
 #include "api/system.h"
 #include "base/huge_pages.h"
+#include "storage/stand_in.h"
 
 enum { MAX_THREADS = 4096, DIRECT_SLAB_BYTES = 16 << 20 };
 
@@ -186,6 +187,10 @@ void stachio_close(struct stachio_db *db) {
  * may be small. */
 enum { READER_THREADS = 16 };
 
+static const char *find_stand_in(void *context, const char *const *files, int n_files) {
+    return sx_storage_stand_in(context, files, n_files);
+}
+
 static enum sx_status start_storage(struct stachio_db *db, struct sx_error *error) {
     static const enum sx_io ios[] = {SX_IO_AUTO, SX_IO_BUFFERED, SX_IO_DIRECT};
     const int64_t memory_bytes = (int64_t)sx_system_memory(), cache_bytes = (int64_t)db->cache_bytes;
@@ -203,7 +208,9 @@ static enum sx_status start_storage(struct stachio_db *db, struct sx_error *erro
         .page_cache_bytes = memory_bytes > cache_bytes ? (memory_bytes - cache_bytes) / 2 : 1,
         .cache_bytes = db->cache_bytes,
     };
-    return sx_storage_create(&options, &db->storage, error);
+    SX_TRY(sx_storage_create(&options, &db->storage, error));
+    sx_frontend_set_stand_ins(db->frontend, (struct sx_stand_in_source){find_stand_in, db->storage});
+    return SX_OK;
 }
 
 enum sx_status sx_db_start(struct stachio_db *db, struct sx_error *error) {

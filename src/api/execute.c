@@ -73,6 +73,7 @@ static enum sx_status plan_run(struct stachio_query *query, struct sx_error *err
     query->has_plan = false;
     SX_TRY(sx_parts_check(db->parts, error));
     struct sx_watch watch;
+    SX_TRY(sx_db_start(db, error));
     SX_TRY(sx_watch_start(&watch, db->frontend, &query->cancel, &query->wake, error));
     enum sx_status status = sx_frontend_plan(db->frontend, query->sql, &query->plan, error);
     sx_watch_stop(&watch);
@@ -81,7 +82,6 @@ static enum sx_status plan_run(struct stachio_query *query, struct sx_error *err
     query->has_plan = true;
     if (db->net)
         SX_TRY(sx_plan_distribute(&query->plan, error));
-    SX_TRY(sx_db_start(db, error));
     static const enum sx_shuffle_compression compressions[] = {
         [STACHIO_SHUFFLE_COMPRESSION_AUTO] = SX_COMPRESSION_AUTO,
         [STACHIO_SHUFFLE_COMPRESSION_OFF] = SX_COMPRESSION_OFF,

@@ -13,6 +13,7 @@ struct sx_table_files {
     const char *const *files;
     int32_t n_files;
     const struct sx_table_parts *parts; /* NULL: none */
+    const char *stand_in;               /* the file that the plan has in their place; NULL: none */
 };
 
 /* A duplicate-eliminated side in scope, or a materialised CTE. */

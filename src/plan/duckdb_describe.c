@@ -55,7 +55,7 @@ enum sx_status sx_frontend_describe(struct sx_frontend *frontend, struct sx_aren
     struct sx_text sql = {.arena = arena};
     duckdb_prepared_statement statement = NULL;
     enum sx_status status = SX_OK;
-    SX_TRY(sx_duckdb_make_views(frontend, table, error));
+    SX_TRY(sx_duckdb_make_views(frontend, table, SX_VIEWS_FOR_PLANNING, error));
     sx_text_add(&sql, "SELECT * FROM ");
     sx_text_add_quoted(&sql, table, '"');
     if (sql.failed)

@@ -7,12 +7,16 @@
 #include "plan/duckdb_convert.h"
 #include "plan/frontend.h"
 
+enum sx_view { SX_VIEW_NONE, SX_VIEW_FILES, SX_VIEW_STAND_IN };
+
 struct sx_frontend_table {
     char *name;
     char **files;
     int n_files;
     struct sx_table_parts *parts; /* NULL: every rank sees all files */
-    bool has_view; /* views are made when a statement first mentions them: binding one reads a footer */
+    /* views are made when a statement first mentions them: binding one reads a footer */
+    enum sx_view view;
+    char *stand_in; /* path in a VIEW_STAND_IN's place of the files; else NULL */
 };
 
 struct sx_frontend {
@@ -21,14 +25,15 @@ struct sx_frontend {
     duckdb_connection planner; /* json_serialize_plan; describes */
     duckdb_connection runner;
     duckdb_prepared_statement serialize;
-    duckdb_prepared_statement find_joins;
     const char *optimizers; /* value of disabled_optimizers now; it is global in DuckDB */
     struct sx_frontend_table *tables;
     int n_tables;
     int table_capacity;
     int first_line, first_column; /* of the statement in work, in its script */
-    int broken_table;             /* that a view could not be made of at last; -1: none */
-    const char **names;           /* for sx_frontend_tables */
+    struct sx_stand_in_source stand_ins;
+    bool has_objects;   /* statements may have made views or macros over the tables' views */
+    int broken_table;   /* that a view could not be made of at last; -1: none */
+    const char **names; /* for sx_frontend_tables */
 };
 
 /* Sets `error` from DuckDB's message, which is JSON (errors_as_json). */
@@ -46,16 +51,15 @@ SX_MUST_CHECK enum sx_status sx_duckdb_execute(duckdb_connection connection, con
 /* `optimizers`: names of those to leave out; a literal. */
 SX_MUST_CHECK enum sx_status sx_duckdb_set_optimizers(struct sx_frontend *frontend, const char *optimizers,
                                                       struct sx_error *error);
-/* Makes the views that `sql` may mention. */
+/* Makes the views that `sql` may mention. Those of stand-ins have no rows, so they are for planning only; for
+ * running no view is one, whatever `sql` mentions. */
+enum sx_views_for { SX_VIEWS_FOR_PLANNING, SX_VIEWS_FOR_RUNNING };
 SX_MUST_CHECK enum sx_status sx_duckdb_make_views(struct sx_frontend *frontend, const char *sql,
-                                                  struct sx_error *error);
+                                                  enum sx_views_for purpose, struct sx_error *error);
 
 /* SX_UNSUPPORTED where the statement may read a table of which this process has a part. */
 SX_MUST_CHECK enum sx_status sx_duckdb_refuse_parts(const struct sx_frontend *frontend, const char *sql,
                                                     struct sx_error *error);
-
-/* Tables whose names stand in the text; it may use fewer, but no others, or one of them several times. */
-int sx_duckdb_mentioned_tables(const struct sx_frontend *frontend, const char *sql);
 
 /* SX_UNSUPPORTED with the statement's name unless it is a SELECT or another query; SX_QUERY for what can't
  * work here. `type`: DuckDB's, of the prepared statement. */
@@ -67,6 +71,8 @@ SX_MUST_CHECK enum sx_status sx_statement_check_several(const char *sql, int n, 
 bool sx_statement_only_tells(const char *sql);
 /* It may list tables that it does not name. */
 bool sx_statement_reads_catalog(const char *sql);
+/* It leaves no view, macro or prepared statement that others may use. */
+bool sx_statement_leaves_nothing(const char *sql);
 /* It changes what later statements of the same connection do: settings, variables, prepared statements. */
 bool sx_statement_sets_session(const char *sql);
 

@@ -109,13 +109,13 @@ static void release_table(struct sx_frontend_table *table) {
     free(table->files);
     free(table->parts);
     free(table->name);
+    free(table->stand_in);
     *table = (struct sx_frontend_table){0};
 }
 
 void sx_frontend_close(struct sx_frontend *frontend) {
     if (!frontend)
         return;
-    duckdb_destroy_prepare(&frontend->find_joins);
     duckdb_destroy_prepare(&frontend->serialize);
     duckdb_disconnect(&frontend->runner);
     duckdb_disconnect(&frontend->planner);
@@ -255,31 +255,46 @@ static void add_path(struct sx_text *text, const char *path) {
         sx_text_add_quoted(text, plain.length ? plain.bytes : "", '\'');
 }
 
+static void add_view(struct sx_text *sql, const struct sx_frontend_table *table, const char *const *files,
+                     int n_files) {
+    sx_text_add(sql, "CREATE OR REPLACE VIEW memory.main."); /* whatever USE says */
+    sx_text_add_quoted(sql, table->name, '"');
+    sx_text_add(sql, " AS SELECT * FROM read_parquet([");
+    for (int i = 0; i < n_files; i++) {
+        sx_text_add(sql, "%s", i ? ", " : "");
+        add_path(sql, files[i]);
+    }
+    sx_text_add(sql, "], hive_partitioning = false)");
+}
+
+/* Over the files, or over a stand-in. */
 static enum sx_status make_view(struct sx_frontend *frontend, struct sx_frontend_table *table,
-                                struct sx_error *error) {
+                                const char *stand_in, struct sx_error *error) {
     struct sx_arena arena = {0};
     struct sx_text sql = {.arena = &arena};
     struct sx_error cause = {0};
     enum sx_status status = SX_OK;
-    sx_text_add(&sql, "CREATE OR REPLACE VIEW memory.main."); /* whatever USE says */
-    sx_text_add_quoted(&sql, table->name, '"');
-    sx_text_add(&sql, " AS SELECT * FROM read_parquet([");
-    for (int i = 0; i < table->n_files; i++) {
-        sx_text_add(&sql, "%s", i ? ", " : "");
-        add_path(&sql, table->files[i]);
-    }
-    sx_text_add(&sql, "], hive_partitioning = false)");
-    if (sql.failed)
+    char *path = stand_in ? strdup(stand_in) : NULL;
+    free(table->stand_in);
+    table->stand_in = NULL;
+    table->view = SX_VIEW_NONE;
+    add_view(&sql, table, stand_in ? &stand_in : (const char *const *)table->files,
+             stand_in ? 1 : table->n_files);
+    if (sql.failed || (stand_in && !path))
         SX_GO(sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for table %s", table->name));
     status = sx_duckdb_execute(frontend->planner, sql.bytes, &cause);
-    if (status == SX_OK)
-        table->has_view = true;
-    else if (status == SX_OUT_OF_MEMORY || status == SX_CANCELLED)
+    if (status == SX_OK) {
+        table->view = stand_in ? SX_VIEW_STAND_IN : SX_VIEW_FILES;
+        table->stand_in = path;
+        path = NULL;
+    } else if (status == SX_OUT_OF_MEMORY || status == SX_CANCELLED) {
         status = sx_error_set(error, status, "%s", cause.text);
-    else
+    } else {
         status = sx_error_set(error, SX_FILE, "table %s, %s%s: %s", table->name, table->files[0],
                               table->n_files > 1 ? " and others" : "", cause.text);
+    }
 out:
+    free(path);
     sx_arena_release(&arena);
     return status;
 }
@@ -303,11 +318,11 @@ static bool mentions(const char *sql, const char *name) {
     return false;
 }
 
-int sx_duckdb_mentioned_tables(const struct sx_frontend *frontend, const char *sql) {
-    int n = 0;
-    for (int i = 0; i < frontend->n_tables; i++)
-        n += mentions(sql, frontend->tables[i].name);
-    return n;
+/* Of the table's files as they are now. */
+static const char *find_stand_in(struct sx_frontend *frontend, const struct sx_frontend_table *table) {
+    const struct sx_stand_in_source *source = &frontend->stand_ins;
+    return source->find ? source->find(source->context, (const char *const *)table->files, table->n_files)
+                        : NULL;
 }
 
 enum sx_status sx_duckdb_refuse_parts(const struct sx_frontend *frontend, const char *sql,
@@ -320,19 +335,57 @@ enum sx_status sx_duckdb_refuse_parts(const struct sx_frontend *frontend, const 
     return SX_OK;
 }
 
-enum sx_status sx_duckdb_make_views(struct sx_frontend *frontend, const char *sql, struct sx_error *error) {
+static enum sx_status make_planning_view(struct sx_frontend *frontend, struct sx_frontend_table *table,
+                                         struct sx_error *error) {
+    const char *stand_in = find_stand_in(frontend, table);
+    if (stand_in && table->view == SX_VIEW_STAND_IN && strcmp(stand_in, table->stand_in) == 0)
+        return SX_OK;
+    if (stand_in && make_view(frontend, table, stand_in, NULL) == SX_OK)
+        return SX_OK;
+    return table->view == SX_VIEW_FILES ? SX_OK : make_view(frontend, table, NULL, error);
+}
+
+/* Nothing that a statement reaches by other ways than its text, as by query_table, may be a stand-in. */
+static enum sx_status undo_stand_in(struct sx_frontend *frontend, struct sx_frontend_table *table,
+                                    struct sx_error *error) {
+    struct sx_arena arena = {0};
+    struct sx_text sql = {.arena = &arena};
+    enum sx_status status = make_view(frontend, table, NULL, NULL);
+    if (status == SX_OK)
+        return SX_OK;
+    sx_text_add(&sql, "DROP VIEW IF EXISTS memory.main.");
+    sx_text_add_quoted(&sql, table->name, '"');
+    status = sql.failed ? sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for table %s", table->name)
+                        : sx_duckdb_execute(frontend->planner, sql.bytes, error);
+    sx_arena_release(&arena);
+    return status;
+}
+
+enum sx_status sx_duckdb_make_views(struct sx_frontend *frontend, const char *sql, enum sx_views_for purpose,
+                                    struct sx_error *error) {
     const bool all = sx_statement_reads_catalog(sql);
+    const bool stand_in = purpose == SX_VIEWS_FOR_PLANNING && !frontend->has_objects && !all;
     frontend->broken_table = -1;
     for (int i = 0; i < frontend->n_tables; i++) {
         struct sx_frontend_table *table = &frontend->tables[i];
-        if (table->has_view || !(all || mentions(sql, table->name)))
-            continue;
-        enum sx_status status = make_view(frontend, table, error);
+        enum sx_status status = SX_OK;
+        if (!all && !mentions(sql, table->name)) {
+            if (table->view == SX_VIEW_STAND_IN && purpose == SX_VIEWS_FOR_RUNNING)
+                status = undo_stand_in(frontend, table, error);
+        } else if (stand_in) {
+            status = make_planning_view(frontend, table, error);
+        } else if (table->view != SX_VIEW_FILES) {
+            status = make_view(frontend, table, NULL, error);
+        }
         if (status == SX_FILE)
             frontend->broken_table = i;
         SX_TRY(status);
     }
     return SX_OK;
+}
+
+void sx_frontend_set_stand_ins(struct sx_frontend *frontend, struct sx_stand_in_source source) {
+    frontend->stand_ins = source;
 }
 
 int sx_frontend_broken_files(const struct sx_frontend *frontend, const char *const **out_files) {

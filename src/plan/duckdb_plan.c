@@ -16,14 +16,10 @@
     "late_materialization,top_n_window_elimination,window_self_join,row_group_pruner,"             \
     "join_filter_pushdown,sampling_pushdown"
 
-/* For a query of one table: join_order has nothing to do there, but reads the statistics of all row groups.
- */
-#define SINGLE PLANNING ",join_order"
-
 /* For a query whose plan can't be serialised after all that. */
 #define CAREFUL PLANNING ",statistics_propagation,duplicate_groups,sum_rewriter,common_subplan"
 
-static const char *const planning = PLANNING, *const single = SINGLE, *const careful = CAREFUL;
+static const char *const planning = PLANNING, *const careful = CAREFUL;
 
 /* ---- binding: errors and the answer's names ---- */
 
@@ -96,33 +92,6 @@ static enum sx_status bind(struct sx_frontend *frontend, const char *sql, struct
     return status;
 }
 
-/* ---- queries without joins ---- */
-
-static bool first_is_true(duckdb_result *result) {
-    duckdb_data_chunk chunk = duckdb_fetch_chunk(*result);
-    bool is_true = false;
-    if (chunk && duckdb_data_chunk_get_size(chunk) == 1)
-        is_true = *(const bool *)duckdb_vector_get_data(duckdb_data_chunk_get_vector(chunk, 0));
-    duckdb_destroy_data_chunk(&chunk);
-    return is_true;
-}
-
-/* Whether the plan, before it is optimised, surely has no join. */
-static bool has_no_join(struct sx_frontend *frontend, const char *sql) {
-    static const char test[] = "SELECT NOT regexp_matches(plan, '^.\"error\":true|JOIN|CROSS_PRODUCT') "
-                               "FROM (SELECT json_serialize_plan($1::VARCHAR)::VARCHAR AS plan)";
-    duckdb_result result = {0};
-    bool is_sure = false;
-    if (!frontend->find_joins &&
-        duckdb_prepare(frontend->planner, test, &frontend->find_joins) != DuckDBSuccess)
-        duckdb_destroy_prepare(&frontend->find_joins);
-    if (frontend->find_joins && duckdb_bind_varchar(frontend->find_joins, 1, sql) == DuckDBSuccess &&
-        duckdb_execute_prepared(frontend->find_joins, &result) == DuckDBSuccess)
-        is_sure = first_is_true(&result);
-    duckdb_destroy_result(&result);
-    return is_sure;
-}
-
 /* ---- the plan as JSON ---- */
 
 static enum sx_status run_serialize(struct sx_frontend *frontend, const char *sql, duckdb_result *out_result,
@@ -178,9 +147,9 @@ static enum sx_status convert_result(struct sx_frontend *frontend, duckdb_result
     memcpy(json, duckdb_string_t_data(text), length);
     json[length] = '\0';
     for (int i = 0; i < frontend->n_tables; i++)
-        tables[i] =
-            (struct sx_table_files){frontend->tables[i].name, (const char *const *)frontend->tables[i].files,
-                                    frontend->tables[i].n_files, frontend->tables[i].parts};
+        tables[i] = (struct sx_table_files){
+            frontend->tables[i].name, (const char *const *)frontend->tables[i].files,
+            frontend->tables[i].n_files, frontend->tables[i].parts, frontend->tables[i].stand_in};
     SX_GO(reported_error(json, length, error));
     status =
         sx_duckdb_convert(json, length, tables, frontend->n_tables, names->names, names->n, out_plan, error);
@@ -207,10 +176,9 @@ enum sx_status sx_frontend_plan(struct sx_frontend *frontend, const char *sql, s
                                 struct sx_error *error) {
     struct names names = {0};
     struct sx_error first = {0}, second = {0};
-    SX_TRY(sx_duckdb_make_views(frontend, sql, error));
+    SX_TRY(sx_duckdb_make_views(frontend, sql, SX_VIEWS_FOR_PLANNING, error));
     SX_TRY(bind(frontend, sql, &names, error));
-    const bool is_single = sx_duckdb_mentioned_tables(frontend, sql) == 1 && has_no_join(frontend, sql);
-    enum sx_status status = plan_with(frontend, sql, is_single ? single : planning, &names, out_plan, &first);
+    enum sx_status status = plan_with(frontend, sql, planning, &names, out_plan, &first);
     if (status == SX_INTERNAL || (status == SX_UNSUPPORTED && strstr(first.text, "can't give the plan"))) {
         /* most of DuckDB's own failures come from an optimiser that leaves types stale */
         enum sx_status again = plan_with(frontend, sql, careful, &names, out_plan, &second);

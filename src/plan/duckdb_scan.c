@@ -20,19 +20,26 @@ static const char *file_name(const char *path) {
     return slash ? slash + 1 : path;
 }
 
-static bool same_files(struct json_object *files, const struct sx_table_files *table) {
-    if (sx_json_length(files) != table->n_files)
+static bool is_path(struct json_object *path, const char *wanted) {
+    return strcmp(json_object_get_string(path), wanted) == 0;
+}
+
+static bool is_over(struct json_object *files, const struct sx_table_files *table) {
+    const int32_t n = sx_json_length(files);
+    if (n == 1 && table->stand_in && is_path(sx_json_item(files, 0), table->stand_in))
+        return true;
+    if (n != table->n_files)
         return false;
-    for (int32_t i = 0; i < table->n_files; i++)
-        if (strcmp(json_object_get_string(sx_json_item(files, i)), table->files[i]) != 0)
+    for (int32_t i = 0; i < n; i++)
+        if (!is_path(sx_json_item(files, i), table->files[i]))
             return false;
     return true;
 }
 
-/* NULL: none of ours. */
-static const struct sx_table_files *find_table(const struct sx_convert *c, struct json_object *files) {
+/* NULL: of none, the files are named in the query. */
+static const struct sx_table_files *find_table(struct sx_convert *c, struct json_object *files) {
     for (int32_t i = 0; i < c->n_tables; i++)
-        if (same_files(files, &c->tables[i]))
+        if (is_over(files, &c->tables[i]))
             return &c->tables[i];
     return NULL;
 }
@@ -54,23 +61,23 @@ static bool copy_parts(struct scan *s, const struct sx_table_files *table) {
 static bool convert_files(struct scan *s) {
     struct sx_convert *c = s->c;
     struct json_object *files = sx_json_member(sx_json_member(s->json, "function_data"), "files");
-    const int32_t n = sx_json_length(files);
+    for (int32_t i = 0; i < sx_json_length(files); i++)
+        if (!json_object_is_type(sx_json_item(files, i), json_type_string))
+            return sx_build_malformed(&c->b, "a file without a name");
+    const struct sx_table_files *table = find_table(c, files);
+    const int32_t n = table ? table->n_files : sx_json_length(files);
     const char **paths = SX_ARENA_ARRAY(c->b.arena, n, const char *);
     if (n == 0)
         return sx_build_unsupported(&c->b, "a table without files");
     if (!paths)
         return sx_build_no_memory(&c->b);
     for (int32_t i = 0; i < n; i++) {
-        struct json_object *path = sx_json_item(files, i);
-        if (!json_object_is_type(path, json_type_string))
-            return sx_build_malformed(&c->b, "a file without a name");
-        paths[i] = sx_arena_copy_text(c->b.arena, json_object_get_string(path),
-                                      (size_t)json_object_get_string_len(path));
+        const char *path = table ? table->files[i] : json_object_get_string(sx_json_item(files, i));
+        paths[i] = sx_arena_copy_text(c->b.arena, path, strlen(path));
         if (!paths[i])
             return sx_build_no_memory(&c->b);
     }
-    const struct sx_table_files *table = find_table(c, files);
-    const char *name = table ? table->name : file_name(json_object_get_string(sx_json_item(files, 0)));
+    const char *name = table ? table->name : file_name(paths[0]);
     s->plan->files = paths;
     s->plan->n_files = n;
     s->plan->table = sx_arena_copy_text(c->b.arena, name, strlen(name));

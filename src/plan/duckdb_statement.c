@@ -45,6 +45,13 @@ bool sx_statement_only_tells(const char *sql) {
     return explains ? strncmp(word, "ANALY", 5) != 0 : begins_with_one_of(sql, words);
 }
 
+bool sx_statement_leaves_nothing(const char *sql) {
+    static const char *const words[] = {"SELECT",   "WITH", "FROM", "VALUES",    "TABLE", "EXPLAIN",
+                                        "DESCRIBE", "DESC", "SHOW", "SUMMARIZE", "PIVOT", "UNPIVOT",
+                                        "COPY",     "SET",  "USE",  "RESET",     NULL};
+    return begins_with_one_of(sql, words);
+}
+
 bool sx_statement_reads_catalog(const char *sql) {
     static const char *const words[] = {"SHOW", "DESCRIBE", "DESC", "PRAGMA", "EXPORT", NULL};
     static const char *const parts[] = {"information_schema", "duckdb_", "pg_", "sqlite_"};

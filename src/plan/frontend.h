@@ -24,6 +24,13 @@ SX_MUST_CHECK enum sx_status sx_frontend_add_table(struct sx_frontend *frontend,
                                                    const char *const *files, int n_files,
                                                    const struct sx_table_parts *parts,
                                                    struct sx_error *error);
+/* What planning may read in place of a table's files; see storage/stand_in.h. */
+struct sx_stand_in_source {
+    /* A path that is valid until the next call for the same files, or NULL: there is none. */
+    const char *(*find)(void *context, const char *const *files, int n_files);
+    void *context;
+};
+void sx_frontend_set_stand_ins(struct sx_frontend *frontend, struct sx_stand_in_source source);
 /* Tables in order of registration; *out_names is borrowed until the next call. */
 int sx_frontend_tables(struct sx_frontend *frontend, const char *const **out_names);
 /* The files of the table whose SX_FILE error ended the last call; 0: of none. */

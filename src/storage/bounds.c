@@ -225,6 +225,26 @@ struct sx_bounds sx_chunk_bounds(const struct sx_file_column *column, const stru
     return bounds;
 }
 
+/* ---- joining ---- */
+
+/* `sign`: 1 for the lesser end, -1 for the greater one. */
+static void join_end(const struct sx_file_column *column, struct sx_slice *into, struct sx_slice end,
+                     int sign) {
+    struct key own = {0}, other = {0};
+    if (!key_of_stored(column, *into, &own) || !key_of_stored(column, end, &other))
+        *into = (struct sx_slice){0};
+    else if (sign * compare(&other, &own) < 0)
+        *into = end;
+}
+
+void sx_bounds_join(const struct sx_file_column *column, struct sx_bounds *into,
+                    const struct sx_bounds *bounds) {
+    join_end(column, &into->min, bounds->min, 1);
+    join_end(column, &into->max, bounds->max, -1);
+    into->n_rows += bounds->n_rows;
+    into->n_nulls = into->n_nulls < 0 || bounds->n_nulls < 0 ? -1 : into->n_nulls + bounds->n_nulls;
+}
+
 /* ---- stored form ---- */
 
 static bool store_bytes(sx_i128 value, int32_t length_bytes, uint8_t *buffer) {

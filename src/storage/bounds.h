@@ -14,6 +14,10 @@ struct sx_bounds {
 
 struct sx_bounds sx_chunk_bounds(const struct sx_file_column *column, const struct sx_chunk_meta *chunk);
 
+/* Widens `into` to hold both; what one of them does not tell is not known of both. */
+void sx_bounds_join(const struct sx_file_column *column, struct sx_bounds *into,
+                    const struct sx_bounds *bounds);
+
 /* True: none of the rows can make the conjunct true. */
 bool sx_bounds_exclude(const struct sx_file_column *column, const struct sx_bounds *bounds,
                        const struct sx_prune *prune);

@@ -150,6 +150,8 @@ static void read_statistics(struct sx_thrift *in, struct sx_statistics *statisti
         case 3: statistics->n_nulls = sx_thrift_i64(in, &field); break;
         case 5: statistics->max = sx_thrift_binary(in, &field); break;
         case 6: statistics->min = sx_thrift_binary(in, &field); break;
+        case 7: statistics->max_is_exact = sx_thrift_bool(in, &field); break;
+        case 8: statistics->min_is_exact = sx_thrift_bool(in, &field); break;
         default: sx_thrift_skip(in, &field);
         }
     }

@@ -11,6 +11,7 @@ struct sx_statistics {
     struct sx_slice min, max;         /* in the order of the logical type */
     struct sx_slice old_min, old_max; /* in the signed order of the physical type */
     int64_t n_nulls;                  /* -1: unknown */
+    bool min_is_exact, max_is_exact;  /* false: they may lie outside of the values */
 };
 
 struct sx_chunk_meta {

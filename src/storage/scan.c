@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "storage/scan_state.h"
+#include "storage/stand_in.h"
 
 static enum sx_status no_memory(struct sx_error *error) {
     return sx_error_set(error, SX_OUT_OF_MEMORY, "out of memory: no memory for a scan");
@@ -39,12 +40,12 @@ enum sx_status sx_storage_create(const struct sx_storage_options *options, struc
     if (!storage)
         return no_memory(error);
     storage->pool = options->pool;
+    storage->budget = options->budget ? options->budget : options->pool;
     pthread_mutex_init(&storage->lock, NULL);
     pthread_cond_init(&storage->work, NULL);
     enum sx_status status = sx_footer_cache_create(&storage->footers, error);
     if (status == SX_OK && options->cache_bytes)
-        status = sx_chunk_cache_create(options->budget ? options->budget : options->pool,
-                                       options->cache_bytes, &storage->cache, error);
+        status = sx_chunk_cache_create(storage->budget, options->cache_bytes, &storage->cache, error);
     if (status == SX_OK)
         status = sx_reader_create(options->pool, options->direct_pool, options->io, options->page_cache_bytes,
                                   &storage->reader, error);
@@ -70,6 +71,7 @@ void sx_storage_destroy(struct sx_storage *storage) {
     free(storage->threads);
     sx_reader_destroy(storage->reader);
     sx_chunk_cache_destroy(storage->cache);
+    sx_stand_ins_destroy(storage->stand_ins);
     sx_footer_cache_destroy(storage->footers);
     pthread_cond_destroy(&storage->work);
     pthread_mutex_destroy(&storage->lock);

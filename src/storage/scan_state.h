@@ -14,8 +14,10 @@
 
 struct sx_storage {
     struct sx_pool *pool;
+    struct sx_pool *budget; /* for what is not read from files */
     struct sx_footer_cache *footers;
-    struct sx_chunk_cache *cache; /* NULL: none */
+    struct sx_stand_ins *stand_ins; /* NULL: none yet */
+    struct sx_chunk_cache *cache;   /* NULL: none */
     struct sx_reader *reader;
     pthread_t *threads;
     int n_threads;

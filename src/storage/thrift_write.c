@@ -60,9 +60,14 @@ void sx_thrift_end(struct sx_thrift_out *out) {
     out->depth--;
 }
 
-void sx_thrift_put_struct(struct sx_thrift_out *out, int16_t field, const void *bytes, size_t length_bytes) {
-    put_head(out, field, SX_THRIFT_STRUCT);
+void sx_thrift_put_encoded(struct sx_thrift_out *out, const struct sx_thrift_field *field, const void *bytes,
+                           size_t length_bytes) {
+    put_head(out, field->id, field->type);
     sx_bytes_append(out->bytes, bytes, length_bytes);
+}
+
+void sx_thrift_put_struct(struct sx_thrift_out *out, int16_t field, const void *bytes, size_t length_bytes) {
+    sx_thrift_put_encoded(out, &(struct sx_thrift_field){field, SX_THRIFT_STRUCT}, bytes, length_bytes);
 }
 
 void sx_thrift_put_empty(struct sx_thrift_out *out, int16_t field) {

@@ -31,6 +31,9 @@ void sx_thrift_begin(struct sx_thrift_out *out, int16_t field);
 void sx_thrift_end(struct sx_thrift_out *out);
 /* A struct that is encoded already, its end included. */
 void sx_thrift_put_struct(struct sx_thrift_out *out, int16_t field, const void *bytes, size_t length_bytes);
+/* Any field, as it stood in another struct. */
+void sx_thrift_put_encoded(struct sx_thrift_out *out, const struct sx_thrift_field *field, const void *bytes,
+                           size_t length_bytes);
 /* A struct without fields. */
 void sx_thrift_put_empty(struct sx_thrift_out *out, int16_t field);
 

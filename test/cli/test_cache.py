@@ -1,7 +1,6 @@
 """--cache: the second time a query finds its columns in memory, in the host's and in the device's (the emulated one where
 there is no GPU), and answers the same; files that change, little room, and damage make no difference."""
 
-import errno
 import functools
 import json
 import os
@@ -9,7 +8,6 @@ import pathlib
 import re
 import subprocess
 import sys
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "lib"))
 
@@ -18,7 +16,7 @@ import pyarrow.parquet as pq
 
 from check import Checks, require, scratch_directory, skip
 from damage import garbled_compression
-from oracle import TIMEOUT_S, DuckDB, Tables, difference, parse_csv, run_stachio, stachio_command
+from oracle import TIMEOUT_S, DuckDB, Tables, difference, open_pipe, parse_csv, run_stachio, stachio_command
 
 EMULATED = os.path.join(os.environ.get("BUILD_DIR", ""), "libstachio_cuda_emulated.so")
 SQL = "SELECT k, count(*) AS n, sum(v) AS s, min(t) AS t FROM t WHERE v % 7 <> 3 GROUP BY k ORDER BY k"
@@ -123,17 +121,6 @@ def check_memory(scratch):
                     len(statements))
     for column, answer in zip(texts.values(), given):
         require(answer.rows == [(max(column),)], f"{answer.rows}, not {max(column)}")
-
-
-def open_pipe(path, process):
-    """For writing, once the process reads it; a process that ends without that is a failure, not a wait without end."""
-    while process.poll() is None:
-        try:
-            return os.fdopen(os.open(path, os.O_WRONLY | os.O_NONBLOCK), "w", encoding="utf-8")
-        except OSError as error:
-            require(error.errno == errno.ENXIO, str(error))
-        time.sleep(0.01)
-    require(False, f"status {process.returncode} before the script was read")
 
 
 def check_changed(tables, layout):

@@ -5,6 +5,7 @@ Text is exact for every type but FLOAT and DOUBLE, which are compared as numbers
 """
 
 import collections
+import errno
 import glob
 import json
 import math
@@ -14,6 +15,7 @@ import re
 import shlex
 import subprocess
 import sys
+import time
 from dataclasses import dataclass, field
 
 import duckdb
@@ -93,6 +95,17 @@ def run_stachio(arguments, **popen_options):
     except subprocess.TimeoutExpired:
         require(False, f"stachio {shlex.join(arguments)}\nwas still running after {TIMEOUT_S:.0f} s")
     return Run(arguments, done.returncode, done.stdout or b"", (done.stderr or b"").decode("utf-8", "replace"))
+
+
+def open_pipe(path, process):
+    """For writing, once the process reads it; a process that ends without that is a failure, not a wait without end."""
+    while process.poll() is None:
+        try:
+            return os.fdopen(os.open(path, os.O_WRONLY | os.O_NONBLOCK), "w", encoding="utf-8")
+        except OSError as error:
+            require(error.errno == errno.ENXIO, str(error))
+        time.sleep(0.01)
+    require(False, f"status {process.returncode} before the script was read")
 
 
 def skip_without_device():

@@ -1,0 +1,77 @@
+"""Planning reads a small file in a table's place (storage/stand_in.h). Nobody is to notice: statements that DuckDB runs find the
+table itself, by whatever way they come to it, and a file that changes between statements is planned and read anew."""
+
+import functools
+import os
+import pathlib
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "lib"))
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from check import Checks, require, scratch_directory
+from oracle import TIMEOUT_S, Tables, open_pipe, run_stachio, stachio_command
+
+ROWS = 1000
+PLANNED = ("SELECT count(*), sum(v), min(v) FROM t", f"{ROWS},{ROWS * (ROWS - 1) // 2},0")
+# Statements in the order of one run, with their answers.
+SESSIONS = {
+    "by DuckDB": [PLANNED, ("SELECT quantile_disc(v, 1.0) FROM t", f"{ROWS - 1}"), PLANNED],
+    "table not named": [PLANNED, ("SELECT quantile_disc(v, 1.0) FROM query_table(chr(116))", f"{ROWS - 1}"), PLANNED],
+    "another table": [PLANNED, ("SELECT quantile_disc(v, 1.0) FROM s", "9"), PLANNED, ("SELECT sum(v) FROM s JOIN t USING (v)", "45")],
+    "view": [PLANNED, ("CREATE VIEW w AS SELECT v FROM t", None), ("SELECT quantile_disc(v, 1.0) FROM w", f"{ROWS - 1}"),
+             ("SELECT count(*) FROM w", f"{ROWS}"), PLANNED, ("SELECT max(v) FROM w WHERE v < 500", "499")],
+    "macro": [PLANNED, ("CREATE MACRO m() AS TABLE SELECT v FROM t", None), ("SELECT count(*) FROM m()", f"{ROWS}"), PLANNED],
+    "catalog": [PLANNED, ("SELECT count(*) FROM duckdb_views() WHERE sql LIKE '%/proc/%'", "0"), PLANNED],
+    "beyond the bounds": [(f"SELECT count(*) FROM t WHERE v > {ROWS}", "0"), (f"SELECT count(*) FROM t WHERE v >= {ROWS - 1}", "1"),
+                          ("SELECT count(*) FROM t WHERE k IS NULL", f"{ROWS // 10}")],
+}
+
+
+def write(path, first, rows):
+    values = range(first, first + rows)
+    table = pa.table({"v": pa.array(values, pa.int64()), "k": pa.array([None if v % 10 == 3 else f"text {v}" for v in values])})
+    pq.write_table(table, f"{path}.new", row_group_size=64)
+    os.replace(f"{path}.new", path)
+
+
+def check_session(tables, statements):
+    commands = [part for sql, _ in statements for part in ("-c", sql)]
+    run = run_stachio([*tables.options(), *commands, "--format", "csv", "--progress", "never"])
+    lines = [line for line in run.succeeded().out.decode().splitlines() if line and line[0] in "0123456789"]
+    wanted = [answer for _, answer in statements if answer is not None]
+    require(lines == wanted, f"{lines}, not {wanted}: {run}")
+
+
+def check_changed(folder):
+    """The second statement comes through a pipe, which is opened after the first; of what it asks the old file had nothing."""
+    path, script = os.path.join(folder, "t.parquet"), os.path.join(folder, "script")
+    sql = "SELECT count(*), min(k) FROM t WHERE v >= 5000"
+    write(path, 0, ROWS)
+    os.mkfifo(script)
+    command = [*stachio_command(), "-t", f"t={path}", "--format", "csv", "-c", sql, "-f", script]
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as process:
+        with open_pipe(script, process) as pipe:
+            write(path, 5000, 100)
+            pipe.write(sql)
+        out = process.communicate(timeout=TIMEOUT_S)[0].decode()
+    require(out.splitlines()[1::2] == ["0,", "100,text 5000"], out)
+
+
+def main():
+    checks = Checks()
+    with scratch_directory() as scratch:
+        write(f"{scratch}/t.parquet", 0, ROWS)
+        write(f"{scratch}/s.parquet", 0, 10)
+        tables = Tables(scratch)
+        os.makedirs(f"{scratch}/changed")
+        cases = [(name, functools.partial(check_session, tables, statements)) for name, statements in SESSIONS.items()]
+        checks.run_all([*cases, ("changed", functools.partial(check_changed, f"{scratch}/changed"))])
+    checks.finish()
+
+
+if __name__ == "__main__":
+    main()
