@@ -52,6 +52,7 @@ enum option_code {
     OPTION_TIMELINE,
     OPTION_WEAK_SCALING,
     OPTION_TPCH,
+    OPTION_STEPS,
     OPTION_ROW_GROUP_ROWS,
     OPTION_PAGES,
     OPTION_PAGE_VERSION,
@@ -121,6 +122,7 @@ static const struct known_option {
     {{"timeline", required_argument, NULL, OPTION_TIMELINE}, BENCH},
     {{"weak-scaling", no_argument, NULL, OPTION_WEAK_SCALING}, BENCH},
     {{"tpch", no_argument, NULL, OPTION_TPCH}, BENCH},
+    {{"steps", no_argument, NULL, OPTION_STEPS}, BENCH},
     {{"row-group-rows", required_argument, NULL, OPTION_ROW_GROUP_ROWS}, QUERY | REWRITE},
     {{"pages", required_argument, NULL, OPTION_PAGES}, QUERY | REWRITE},
     {{"page-version", required_argument, NULL, OPTION_PAGE_VERSION}, QUERY | REWRITE},
@@ -387,6 +389,7 @@ static int read_join_option(struct options *options, int code, const char *argum
     case OPTION_VARIANT: return read_variant(options, argument);
     case OPTION_TIMELINE: join->timeline = argument; return 0;
     case OPTION_WEAK_SCALING: join->weak_scaling = true; return 0;
+    case OPTION_STEPS: options->steps = true; return 0;
     default: join->tpch = true; return 0;
     }
 }

@@ -55,6 +55,7 @@ struct options {
     const char *json;
     const char *filter;
     struct join_options join;
+    bool steps; /* bench exchange: with partitioning, and with a join, too */
     /* stachio rewrite, and --format parquet */
     struct stachio_write_options write;
     char **inputs; /* behind the options; NULL where the command takes none */

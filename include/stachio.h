@@ -423,7 +423,9 @@ struct stachio_bench_exchange_result {
     int64_t bytes; /* that each rank receives in a run */
     int runs;
     double seconds;     /* by the channels that queries use; of the slowest rank */
-    double raw_seconds; /* by the transport's messages alone; 0: there is no such thing */
+    double raw_seconds; /* by the transport's messages alone, in turn; 0: there is no such thing */
+    double least_seconds;
+    double raw_least_seconds;
 };
 
 /* Times exchanges between the ranks, called on rank 0, and tells each result as soon as it is there. */

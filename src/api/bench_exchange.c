@@ -22,7 +22,9 @@ static enum sx_status measure(struct stachio_db *db, const struct stachio_bench_
                                                            .bytes = got.bytes,
                                                            .runs = got.runs,
                                                            .seconds = got.seconds,
-                                                           .raw_seconds = got.raw_seconds};
+                                                           .raw_seconds = got.raw_seconds,
+                                                           .least_seconds = got.least_seconds,
+                                                           .raw_least_seconds = got.raw_least_seconds};
         result(context, &told);
     }
     return SX_OK;

@@ -152,6 +152,8 @@ enum sx_status sx_bench_exchange(const struct sx_bench_exchange_options *options
         .runs = runs,
         .seconds = seconds[runs / 2],
         .raw_seconds = raw_seconds[runs / 2],
+        .least_seconds = seconds[0],
+        .raw_least_seconds = raw_seconds[0],
     };
     return SX_OK;
 }

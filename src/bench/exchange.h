@@ -18,6 +18,7 @@ struct sx_bench_exchange_result {
     int runs;
     double seconds;     /* the median, of the slowest rank */
     double raw_seconds; /* the same without channels; 0: the transport has no such thing */
+    double least_seconds, raw_least_seconds;
 };
 
 /* Collective over the ranks: all to all, all with the same options. */

@@ -124,12 +124,14 @@ def check_interrupt(directory):
 
 def check_bench(directory):
     path = f"{directory}/exchange.json"
-    status, out, err = run_ranks(2, [STACHIO, "bench", "exchange", "--sizes", "65536,1048576", "--json", path])
+    status, out, err = run_ranks(2, [STACHIO, "bench", "exchange", "--sizes", "65536,1048576", "--steps", "--repeat", "3", "--json", path])
     require(status == 0 and len(out.splitlines()) == 4, f"status {status}: {out}\n{err}")
     with open(path) as file:
         told = json.load(file)
     require(told["ranks"] == 2 and [r["message_bytes"] for r in told["results"]] == [65536, 1048576], told)
-    require(all(r["seconds"] > 0 and r["raw_seconds"] > 0 and r["bytes"] == 256 << 20 for r in told["results"]), told)
+    require(all(r["seconds"] > 0 and r["raw_seconds"] > 0 and r["bytes"] == 64 << 20 for r in told["results"]), told)
+    require(all(r["seconds"] >= r["least_seconds"] > 0 and r["raw_seconds"] >= r["raw_least_seconds"] > 0 and
+                r["partitioned_bytes_per_second"] > 0 and r["joined_bytes_per_second"] > 0 for r in told["results"]), told)
     status, out, err = run_ranks(1, [STACHIO, "bench", "exchange"])
     require(status == 2 and "several ranks" in err, f"status {status}: {err}")
 

@@ -8,8 +8,8 @@
 
 enum {
     RAW_MESSAGE_ID = 2,
-    LEAST_IN_FLIGHT = 16, /* messages to each rank, or so many bytes */
-    LEAST_BYTES_IN_FLIGHT = 16 << 20
+    LEAST_IN_FLIGHT = 8, /* messages to each rank, or so many bytes: as a channel's window */
+    LEAST_BYTES_IN_FLIGHT = 8 << 20
 };
 
 struct sx_ucx_raw {

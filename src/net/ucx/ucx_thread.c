@@ -171,6 +171,7 @@ static void run_task(struct sx_ucx *ucx) {
     pthread_mutex_unlock(&ucx->lock);
     if (!task)
         return;
+    (void)send_given(ucx); /* others may wait for it before they come to the same task */
     task(ucx->task_context);
     pthread_mutex_lock(&ucx->lock);
     ucx->task = NULL;
@@ -191,8 +192,10 @@ void sx_ucx_wait(struct sx_ucx *ucx) {
     struct pollfd waits[] = {{.fd = ucx->worker_fd, .events = POLLIN},
                              {.fd = ucx->wake_fd, .events = POLLIN}};
     eventfd_t count;
-    if (ucp_worker_arm(ucx->worker) != UCS_OK)
+    if (ucp_worker_arm(ucx->worker) != UCS_OK) {
+        sched_yield(); /* what is to be sent waits for another rank, maybe on this processor */
         return;
+    }
     poll(waits, 2, -1);
     if (waits[1].revents)
         eventfd_read(ucx->wake_fd, &count);
