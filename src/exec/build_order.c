@@ -1,5 +1,7 @@
 #include "exec/build_order.h"
 
+#include "exec/origin.h"
+
 /* ---- estimates ---- */
 
 struct estimate {
@@ -67,53 +69,11 @@ static struct estimate estimate_plan(struct sx_run *run, const struct sx_plan *p
 
 /* ---- columns that are equal ---- */
 
-/* Where a column's values come from. */
-struct origin {
-    const struct sx_plan *plan;
-    int32_t column;
-};
-
-static struct origin origin_of(const struct sx_plan *plan, int32_t column);
-
-static bool is_column(const struct sx_expression *expression, int32_t column) {
-    return expression->kind == SX_EXPR_COLUMN && expression->column == column;
-}
-
-/* An inner join's build key is its probe key. */
-static struct origin origin_in_join(const struct sx_plan *plan, int32_t column) {
-    const struct sx_join_plan *join = &plan->u.join;
-    if (sx_join_is_right(join->kind))
-        return (struct origin){plan, column};
-    if (column < join->n_probe_output)
-        return origin_of(plan->children[0], join->probe_output[column]);
-    if (join->kind != SX_JOIN_INNER)
-        return (struct origin){plan, column};
-    const int32_t built = join->build_output[column - join->n_probe_output];
-    for (int32_t k = 0; k < join->n_keys; k++)
-        if (!join->keys[k].null_equal && is_column(join->keys[k].build, built) &&
-            join->keys[k].probe->kind == SX_EXPR_COLUMN)
-            return origin_of(plan->children[0], join->keys[k].probe->column);
-    return origin_of(plan->children[1], built);
-}
-
-static struct origin origin_of(const struct sx_plan *plan, int32_t column) {
-    switch (plan->kind) {
-    case SX_PLAN_FILTER: return origin_of(plan->children[0], plan->u.filter.projection[column]);
-    case SX_PLAN_JOIN: return origin_in_join(plan, column);
-    case SX_PLAN_PROJECT:
-        if (plan->u.project.expressions[column]->kind == SX_EXPR_COLUMN)
-            return origin_of(plan->children[0], plan->u.project.expressions[column]->column);
-        break;
-    default: break;
-    }
-    return (struct origin){plan, column};
-}
-
-static struct origin probe_key_origin(const struct sx_plan *join, int32_t key) {
+static struct sx_origin probe_key_origin(const struct sx_plan *join, int32_t key) {
     const struct sx_expression *probe = join->u.join.keys[key].probe;
     if (probe->kind != SX_EXPR_COLUMN)
-        return (struct origin){NULL, 0};
-    return origin_of(join->children[0], probe->column);
+        return (struct sx_origin){NULL, 0};
+    return sx_origin_of(join->children[0], probe->column);
 }
 
 /* ---- filters by joins of the same chain ---- */
@@ -145,10 +105,10 @@ static enum sx_status filter_by(struct sx_run *run, struct sx_join_build *from, 
                                 const struct sx_pending_filter **filters, struct sx_error *error) {
     if (!from->scheduled || !filters_chain(&from->plan->u.join))
         return SX_OK;
-    struct origin wanted = probe_key_origin(from->plan, 0);
+    struct sx_origin wanted = probe_key_origin(from->plan, 0);
     for (int32_t k = 0; wanted.plan && k < to->u.join.n_keys; k++) {
         const struct sx_join_key *key = &to->u.join.keys[k];
-        struct origin mine = probe_key_origin(to, k);
+        struct sx_origin mine = probe_key_origin(to, k);
         bool equal = mine.plan == wanted.plan && mine.column == wanted.column;
         if (equal && !key->null_equal && key->build->kind == SX_EXPR_COLUMN)
             SX_TRY(add_filter(run, from, key->build->column, false, filters, error));

@@ -2,7 +2,7 @@
  * ranks; as long as nothing has, it drives the pipelines below one batch further, whose rows are sent
  * (exchange_send.c). So reading, computing and the network go on at the same time, and no worker waits in the
  * midst of nested exchanges. */
-#include "exec/exchange.h"
+#include "exec/exchange_skew.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -186,6 +186,8 @@ static enum sx_status choose(struct sx_exchange *exchange, struct sx_worker *wor
         total += all[r].rows;
     exchange->join->is_everywhere = status == SX_OK && total <= all[0].broadcast_bytes / width_bytes;
     sx_arena_release(&arena);
+    if (status == SX_OK && !exchange->join->is_everywhere && exchange->join->skew)
+        status = exchange_skew_find(exchange, worker);
     return status;
 }
 
@@ -248,17 +250,28 @@ static void drop_work(struct exchange_worker *state, int n_ranks) {
     exchange_list_release(&state->held);
 }
 
+/* "EXCHANGE HASH: 1.2 MB sent (packed, 2.0 : 1), 1.3 MB received, heavy keys: 2"; NULL: no memory. */
+static const char *name_with_report(struct sx_run *run, const struct sx_exchange *exchange) {
+    const struct sx_channel_report report = sx_channel_report(exchange->channel);
+    const struct exchange_skew *skew = exchange->join ? exchange->join->skew : NULL;
+    const double plain = (double)exchange->plain_bytes, packed = (double)exchange->packed_bytes;
+    const char *ratio = "", *heavy = "";
+    if (plain > packed)
+        ratio = sx_arena_format(&run->arena, " (packed, %.1f : 1)", plain / packed);
+    if (skew && skew->n_heavy > 0 && exchange->plan->u.exchange.adaptive)
+        heavy = sx_arena_format(&run->arena, ", heavy keys: %d", skew->n_heavy);
+    if (!ratio || !heavy)
+        return NULL;
+    return sx_arena_format(&run->arena, "%s: %.1f MB sent%s, %.1f MB received%s", exchange->source.base.name,
+                           (double)report.sent_bytes / 1e6, ratio, (double)report.received_bytes / 1e6,
+                           heavy);
+}
+
 void sx_exchanges_close(struct sx_run *run) {
     for (struct sx_exchange *exchange = run->exchanges; exchange; exchange = exchange->next) {
         if (!exchange->channel)
             continue;
-        const struct sx_channel_report report = sx_channel_report(exchange->channel);
-        const double plain = (double)exchange->plain_bytes, packed = (double)exchange->packed_bytes;
-        const char *ratio =
-            plain > packed ? sx_arena_format(&run->arena, " (packed, %.1f : 1)", plain / packed) : "";
-        const char *name = sx_arena_format(&run->arena, "%s: %.1f MB sent%s, %.1f MB received",
-                                           exchange->source.base.name, (double)report.sent_bytes / 1e6,
-                                           ratio ? ratio : "", (double)report.received_bytes / 1e6);
+        const char *name = name_with_report(run, exchange);
         if (name && !run->options.trace)
             exchange->source.base.name = name;
         sx_channel_destroy(exchange->channel);
@@ -326,6 +339,8 @@ enum sx_status sx_exchange_create(struct sx_run *run, const struct sx_plan *plan
         return sx_no_memory(error, "an exchange");
     if (join && is_build)
         join->is_everywhere = plan->u.exchange.kind == SX_EXCHANGE_BROADCAST;
+    if (join && is_build && plan->u.exchange.adaptive)
+        SX_TRY(exchange_skew_create(exchange, run, error));
     SX_TRY(exchange_send_create(exchange, run, error));
     exchange->source.open = exchange_open;
     exchange->source.next = exchange_next;

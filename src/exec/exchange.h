@@ -140,4 +140,12 @@ SX_MUST_CHECK enum sx_status exchange_gather(struct sx_exchange *exchange, struc
 bool exchange_next_gathered(struct sx_exchange *exchange, struct sx_net_message *out_message);
 void exchange_list_release(struct exchange_list *list);
 
+/* Hashes that tell a row's rank: of its keys and of a constant behind them, since a table's own use of the
+ * same bits must not find them spent. The last column of `keys` is left for it. */
+SX_MUST_CHECK enum sx_status exchange_hash(struct sx_worker *worker, struct sx_batch *keys,
+                                           struct sx_tensor *out_hashes);
+/* Of the exchange's keys. */
+SX_MUST_CHECK enum sx_status exchange_hash_keys(struct sx_exchange *exchange, struct sx_worker *worker,
+                                                const struct sx_batch *batch, struct sx_tensor *out_hashes);
+
 #endif

@@ -24,7 +24,7 @@ static enum sx_status make_portable(struct sx_worker *worker, struct sx_buffer *
 enum sx_status exchange_device_send_whole(struct sx_exchange *exchange, struct sx_worker *worker,
                                           const struct sx_batch *batch) {
     const int64_t offsets[] = {0, batch->rows};
-    const bool to_all = exchange->mode == EXCHANGE_TO_ALL;
+    const bool to_all = exchange->mode != EXCHANGE_TO_ROOT;
     struct sx_buffer *frame = NULL;
     SX_TRY(sx_ops(worker)->rows_pack(worker->stream, batch, NULL, offsets, 1, -1,
                                      exchange_place(exchange, worker), &frame));

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exec/exchange.h"
+#include "exec/exchange_skew.h"
 
 enum {
     PARTS_A_RANK = 16,       /* ranks get parts of the hashes' range, which is cut into a power of two */
@@ -31,15 +31,21 @@ static enum sx_status keep(struct sx_exchange *exchange, struct sx_worker *worke
 }
 
 /* Rows of `batch` at the positions in `index`. */
+static enum sx_status gather_rows(struct sx_worker *worker, const struct sx_batch *batch,
+                                  const struct sx_tensor *index, struct sx_batch *out_batch) {
+    enum sx_status status = SX_OK;
+    SX_TRY(sx_batch_create(batch->n_columns, index->length, out_batch, sx_worker_error(worker)));
+    for (int c = 0; c < batch->n_columns && status == SX_OK; c++)
+        status = sx_ops(worker)->gather(worker->stream, &batch->columns[c], index, &out_batch->columns[c]);
+    return status;
+}
+
 static enum sx_status keep_some(struct sx_exchange *exchange, struct sx_worker *worker,
                                 const struct sx_batch *batch, const struct sx_tensor *index) {
     struct sx_batch made = {0};
-    enum sx_status status = SX_OK;
-    SX_GO(sx_batch_create(batch->n_columns, index->length, &made, sx_worker_error(worker)));
-    for (int c = 0; c < batch->n_columns; c++)
-        SX_GO(sx_ops(worker)->gather(worker->stream, &batch->columns[c], index, &made.columns[c]));
-    status = keep(exchange, worker, &made);
-out:
+    enum sx_status status = gather_rows(worker, batch, index, &made);
+    if (status == SX_OK)
+        status = keep(exchange, worker, &made);
     sx_batch_release(&made);
     return status;
 }
@@ -147,18 +153,20 @@ static int count_parts(int n_ranks) {
     return n;
 }
 
-/* Hashes of the keys and of a constant behind them: a table's own use of the same bits must not find them
- * spent. */
-static enum sx_status hash_keys(struct sx_exchange *exchange, struct sx_worker *worker,
-                                const struct sx_batch *batch, struct sx_tensor *out_hashes) {
-    const int32_t n_keys = exchange->plan->u.exchange.n_keys;
+enum sx_status exchange_hash(struct sx_worker *worker, struct sx_batch *keys, struct sx_tensor *out_hashes) {
     const struct sx_scalar salt = {.type = sx_type_of(SX_TYPE_I32), .v.i64 = 0x5358};
+    SX_TRY(sx_ops(worker)->constant(worker->stream, &salt, keys->rows, &keys->columns[keys->n_columns - 1]));
+    return sx_ops(worker)->hash(worker->stream, keys->columns, keys->n_columns, keys->rows, out_hashes);
+}
+
+enum sx_status exchange_hash_keys(struct sx_exchange *exchange, struct sx_worker *worker,
+                                  const struct sx_batch *batch, struct sx_tensor *out_hashes) {
     struct sx_batch keys = {0};
     enum sx_status status = SX_OK;
-    SX_GO(sx_batch_create(n_keys + 1, batch->rows, &keys, sx_worker_error(worker)));
+    SX_GO(
+        sx_batch_create(exchange->plan->u.exchange.n_keys + 1, batch->rows, &keys, sx_worker_error(worker)));
     SX_GO(sx_evaluator_run(&exchange->keys, worker, batch, keys.columns));
-    SX_GO(sx_ops(worker)->constant(worker->stream, &salt, batch->rows, &keys.columns[n_keys]));
-    status = sx_ops(worker)->hash(worker->stream, keys.columns, n_keys + 1, batch->rows, out_hashes);
+    status = exchange_hash(worker, &keys, out_hashes);
 out:
     sx_batch_release(&keys);
     return status;
@@ -177,16 +185,68 @@ static enum sx_status send_parts(struct sx_exchange *exchange, struct sx_worker 
     return SX_OK;
 }
 
+/* To all other ranks, from within an exchange by hash. */
+static enum sx_status send_everywhere(struct sx_exchange *exchange, struct sx_worker *worker,
+                                      const struct sx_batch *batch) {
+    if (!worker->stream->backend->traits.is_host)
+        return exchange_device_send_whole(exchange, worker, batch);
+    for (int rank = 0; rank < exchange->n_ranks; rank++)
+        if (rank != exchange->rank)
+            SX_TRY(add_frames(exchange, worker, rank, batch, NULL, batch->rows));
+    return SX_OK;
+}
+
+/* Rows with heavy keys: the build side's go to all ranks, the probe side's stay. */
+static enum sx_status take_heavy(struct sx_exchange *exchange, struct sx_worker *worker,
+                                 const struct sx_batch *batch, const struct sx_tensor *heavy) {
+    struct sx_batch made = {0};
+    enum sx_status status = gather_rows(worker, batch, heavy, &made);
+    if (status == SX_OK && exchange->is_build)
+        status = send_everywhere(exchange, worker, &made);
+    if (status == SX_OK)
+        status = keep(exchange, worker, &made);
+    sx_batch_release(&made);
+    return status;
+}
+
+/* Deals with heavy keys' rows, and leaves the others' hashes; *out_rest: where these are, or zeroed: in their
+ * places. */
+static enum sx_status split_heavy(struct sx_exchange *exchange, struct sx_worker *worker,
+                                  const struct sx_batch *batch, struct sx_tensor *hashes,
+                                  struct sx_tensor *out_rest) {
+    const struct exchange_skew *skew = exchange->join ? exchange->join->skew : NULL;
+    struct sx_tensor heavy = {0};
+    if (!skew || skew->words.length == 0 || !exchange->plan->u.exchange.adaptive)
+        return SX_OK;
+    SX_TRY(exchange_skew_split(skew, worker, hashes, &heavy, out_rest));
+    const enum sx_status status = heavy.length > 0 ? take_heavy(exchange, worker, batch, &heavy) : SX_OK;
+    sx_tensor_release(&heavy);
+    return status;
+}
+
+/* order[i] = rest[order[i]] */
+static enum sx_status place_rest(struct sx_worker *worker, const struct sx_tensor *rest,
+                                 struct sx_tensor *order) {
+    struct sx_tensor placed = {0};
+    SX_TRY(sx_ops(worker)->gather(worker->stream, rest, order, &placed));
+    sx_tensor_release(order);
+    *order = placed;
+    return SX_OK;
+}
+
 static enum sx_status send_by_hash(struct sx_exchange *exchange, struct sx_worker *worker,
                                    const struct sx_batch *batch) {
     const int n_parts = count_parts(exchange->n_ranks);
-    struct sx_tensor hashes = {0}, order = {0}, mine = {0};
+    struct sx_tensor hashes = {0}, order = {0}, mine = {0}, rest = {0};
     int64_t *offsets = malloc(((size_t)n_parts + 1) * sizeof *offsets);
     enum sx_status status = SX_OK;
     if (!offsets)
         return sx_no_memory(sx_worker_error(worker), "a list of parts");
-    SX_GO(hash_keys(exchange, worker, batch, &hashes));
+    SX_GO(exchange_hash_keys(exchange, worker, batch, &hashes));
+    SX_GO(split_heavy(exchange, worker, batch, &hashes, &rest));
     SX_GO(sx_ops(worker)->partition(worker->stream, &hashes, n_parts, &order, offsets));
+    if (hashes.length < batch->rows)
+        SX_GO(place_rest(worker, &rest, &order));
     if (worker->stream->backend->traits.is_host)
         SX_GO(send_parts(exchange, worker, batch, order.values, offsets, n_parts));
     else
@@ -201,6 +261,7 @@ out:
     sx_tensor_release(&hashes);
     sx_tensor_release(&order);
     sx_tensor_release(&mine);
+    sx_tensor_release(&rest);
     return status;
 }
 

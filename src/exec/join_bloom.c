@@ -75,8 +75,8 @@ static enum sx_status gather(struct sx_worker *worker, const void *own, size_t b
     return sx_net_gather(options->net, own, bytes, *out_all, options->cancel, sx_worker_error(worker));
 }
 
-static enum sx_status create_words(struct sx_worker *worker, const uint64_t *values, int64_t n_words,
-                                   struct sx_tensor *out_words) {
+enum sx_status join_bloom_words(struct sx_worker *worker, const uint64_t *values, int64_t n_words,
+                                struct sx_tensor *out_words) {
     struct sx_batch host = {0}, made = {0};
     enum sx_status status;
     SX_GO(sx_batch_create(1, n_words, &host, sx_worker_error(worker)));
@@ -104,7 +104,7 @@ enum sx_status join_bloom_open(struct sx_join_bloom *bloom, struct sx_worker *wo
         rows += ((const int64_t *)all)[r];
     sx_arena_release(&arena);
     if (status == SX_OK && rows > 0 && words_of(rows) <= most_words(worker))
-        status = create_words(worker, NULL, words_of(rows), &bloom->words);
+        status = join_bloom_words(worker, NULL, words_of(rows), &bloom->words);
     return status;
 }
 
@@ -131,7 +131,7 @@ static enum sx_status merge(struct sx_join_bloom *bloom, struct sx_worker *worke
         for (int64_t i = 0; i < n_words; i++)
             words[i] |= words[r * n_words + i];
     sx_tensor_release(&bloom->words);
-    status = create_words(worker, words, n_words, &bloom->words);
+    status = join_bloom_words(worker, words, n_words, &bloom->words);
 out:
     sx_arena_release(&arena);
     return status;

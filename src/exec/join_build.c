@@ -1,7 +1,7 @@
 /* Build side of a hash join. */
 #include <string.h>
 
-#include "exec/operators.h"
+#include "exec/exchange_skew.h"
 
 static const char *const join_names[] = {
 #define SX_JOIN_NAME(name, text) text,
@@ -170,6 +170,7 @@ static void build_destroy(struct sx_run *run, struct sx_operator *op) {
         if (tables[i])
             ops->join_destroy(stream, tables[i]);
     join_bloom_release(&build->bloom, run);
+    exchange_skew_release(build->skew);
     sx_evaluator_release(run, &build->keys);
 }
 

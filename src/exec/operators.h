@@ -49,6 +49,10 @@ struct sx_runtime_filter {
 SX_MUST_CHECK enum sx_status sx_scan_create(struct sx_run *run, const struct sx_plan *plan,
                                             const struct sx_runtime_filter *filters, int n_filters,
                                             struct sx_source **out_source, struct sx_error *error);
+/* About so many of the rank's rows, from row groups far apart. */
+SX_MUST_CHECK enum sx_status sx_scan_create_sample(struct sx_run *run, const struct sx_plan *plan,
+                                                   int64_t rows, struct sx_source **out_source,
+                                                   struct sx_error *error);
 /* From now on rows whose value in `column` (of the scan's columns) is NULL or outside of [min, max] need not
  * come. Columns of types without a range are left alone. Thread-safe. */
 void sx_scan_source_restrict(struct sx_scan_source *source, int32_t column, int64_t min, int64_t max);
@@ -90,6 +94,7 @@ struct sx_join_build {
     struct sx_join_info info;   /* after seal */
     struct sx_join_info all;    /* after seal: rows, range and uniqueness of all ranks' tables */
     struct sx_join_bloom bloom; /* of all ranks' keys, where scans beyond exchanges ask for it */
+    struct exchange_skew *skew; /* of an adaptive join between ranks; may be NULL */
     bool is_everywhere; /* several ranks, and all have the whole table; known before its pipeline runs */
     bool scheduled;     /* while pipelines are made: those that build it are there */
 };

@@ -203,7 +203,8 @@ static enum sx_status create_workers(struct sx_scan_source *scan, struct sx_run 
     return SX_OK;
 }
 
-static enum sx_status open_storage(struct sx_scan_source *scan, struct sx_run *run, struct sx_error *error) {
+static enum sx_status open_storage(struct sx_scan_source *scan, struct sx_run *run, int64_t sample_rows,
+                                   struct sx_error *error) {
     const struct sx_scan_plan *plan = &scan->plan->u.scan;
     const struct sx_net *net = run->options.net;
     const char **names = SX_ARENA_ARRAY(&run->arena, plan->n_columns, const char *);
@@ -223,20 +224,25 @@ static enum sx_status open_storage(struct sx_scan_source *scan, struct sx_run *r
         .n_columns = plan->n_columns,
         .keep_dictionaries = true,
         .batch_rows = scan->joins_groups ? scan->chunk_rows : 0,
-        .share = plan->parts ? plan->parts->share : net ? sx_net_rank(net) : 0,
-        .n_shares = plan->parts ? plan->parts->n_shares : net ? sx_net_size(net) : 0,
+        .share = plan->parts ? plan->parts->share
+                 : net       ? sx_net_rank(net)
+                             : 0,
+        .n_shares = plan->parts ? plan->parts->n_shares
+                    : net       ? sx_net_size(net)
+                                : 0,
         .is_local = plan->parts ? plan->parts->is_local : NULL,
+        .sample_rows = sample_rows,
         .queue_bytes = run->options.queue_bytes,
         .trace = run->options.trace,
-        .footprint = run->options.footprint,
+        .footprint = sample_rows > 0 ? NULL : run->options.footprint,
     };
     SX_TRY(sx_prune_find(&run->arena, plan, &request.prunes, &request.n_prunes, error));
     return sx_scan_open(run->options.storage, &request, run->options.cancel, &scan->scan, error);
 }
 
-enum sx_status sx_scan_create(struct sx_run *run, const struct sx_plan *plan,
-                              const struct sx_runtime_filter *filters, int n_filters,
-                              struct sx_source **out_source, struct sx_error *error) {
+static enum sx_status create_scan(struct sx_run *run, const struct sx_plan *plan,
+                                  const struct sx_runtime_filter *filters, int n_filters, int64_t sample_rows,
+                                  struct sx_source **out_source, struct sx_error *error) {
     struct sx_scan_source *scan = sx_operator_create(run, sizeof *scan, scan_destroy, "SCAN %s",
                                                      plan->u.scan.table ? plan->u.scan.table : "");
     if (!scan)
@@ -250,7 +256,7 @@ enum sx_status sx_scan_create(struct sx_run *run, const struct sx_plan *plan,
         return sx_no_memory(error, "a scan");
     for (int32_t i = 0; i < plan->u.scan.n_projection; i++)
         scan->projected[plan->u.scan.projection[i]] = true;
-    SX_TRY(open_storage(scan, run, error));
+    SX_TRY(open_storage(scan, run, sample_rows, error));
     SX_TRY(scan_steps_create(scan, run, filters, n_filters, error));
     SX_TRY(create_workers(scan, run, error));
     scan->source.open = scan_open;
@@ -258,6 +264,17 @@ enum sx_status sx_scan_create(struct sx_run *run, const struct sx_plan *plan,
     scan->source.prefetch = scan_prefetch;
     *out_source = &scan->source;
     return SX_OK;
+}
+
+enum sx_status sx_scan_create(struct sx_run *run, const struct sx_plan *plan,
+                              const struct sx_runtime_filter *filters, int n_filters,
+                              struct sx_source **out_source, struct sx_error *error) {
+    return create_scan(run, plan, filters, n_filters, 0, out_source, error);
+}
+
+enum sx_status sx_scan_create_sample(struct sx_run *run, const struct sx_plan *plan, int64_t rows,
+                                     struct sx_source **out_source, struct sx_error *error) {
+    return create_scan(run, plan, NULL, 0, rows, out_source, error);
 }
 
 void sx_scan_source_progress(const struct sx_scan_source *source, struct sx_exec_progress *progress) {

@@ -184,32 +184,52 @@ static enum sx_status list_units(struct sx_scan *scan, struct sx_error *error) {
     return SX_OK;
 }
 
+/* What is to be kept of the list is added to its front, one after another. */
+static void keep_none(struct sx_scan *scan) {
+    for (int f = 0; f < scan->n_files; f++)
+        scan->files[f].n_units_left = 0;
+    scan->total_rows = 0;
+    scan->n_units = 0;
+}
+
+static void keep_unit(struct sx_scan *scan, struct scan_unit unit) {
+    scan->units[scan->n_units++] = unit;
+    scan->files[unit.file].n_units_left++;
+    scan->total_rows += scan_unit_rows(scan, &unit);
+}
+
 /* Drops all but the share's row groups: those of local files whose middle byte is in it. */
 static void keep_share(struct sx_scan *scan, const struct sx_scan_request *request) {
     const unsigned share = (unsigned)request->share, n_shares = (unsigned)request->n_shares;
     const bool *is_local = request->is_local;
-    sx_u128 total = 0, before = 0;
-    int kept = 0;
-    for (int u = 0; u < scan->n_units; u++)
+    const int n_units = scan->n_units;
+    sx_u128 total = 1, before = 0; /* one more than there are: never none */
+    for (int u = 0; u < n_units; u++)
         if (!is_local || is_local[scan->units[u].file])
             total += scan_unit_bytes(scan, &scan->units[u]);
-    for (int f = 0; f < scan->n_files; f++)
-        scan->files[f].n_units_left = 0;
-    scan->total_rows = 0;
-    for (int u = 0; u < scan->n_units; u++) {
+    keep_none(scan);
+    for (int u = 0; u < n_units; u++) {
         const struct scan_unit unit = scan->units[u];
         if (is_local && !is_local[unit.file])
             continue;
         const size_t bytes = scan_unit_bytes(scan, &unit);
         const bool is_ours = (before + bytes / 2) * n_shares / total == share;
         before += bytes;
-        if (!is_ours)
-            continue;
-        scan->units[kept++] = unit;
-        scan->files[unit.file].n_units_left++;
-        scan->total_rows += scan_unit_rows(scan, &unit);
+        if (is_ours)
+            keep_unit(scan, unit);
     }
-    scan->n_units = kept;
+}
+
+/* Drops all but some row groups, evenly spaced. */
+static void keep_sample(struct sx_scan *scan, int64_t rows) {
+    const int64_t n_units = scan->n_units;
+    if (scan->total_rows <= rows)
+        return;
+    const int64_t wanted = (int64_t)((double)n_units * (double)rows / (double)scan->total_rows);
+    const int64_t n = wanted > 1 ? wanted : 1;
+    keep_none(scan);
+    for (int64_t i = 0; i < n; i++)
+        keep_unit(scan, scan->units[i * n_units / n]);
 }
 
 /* Few and large ones keep a device busy, but some have to overlap. */
@@ -250,6 +270,8 @@ static enum sx_status fill(struct sx_scan *scan, const struct sx_scan_request *r
     SX_TRY(list_units(scan, error));
     if (request->n_shares > 0)
         keep_share(scan, request);
+    if (request->sample_rows > 0)
+        keep_sample(scan, request->sample_rows);
     return list_batches(scan, error);
 }
 

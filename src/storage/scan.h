@@ -62,8 +62,10 @@ struct sx_scan_request {
     /* Only the row groups of share `share` out of n_shares: consecutive ones, with about as many bytes as
      * another share's. Every row group is in one share. n_shares 0: all. */
     int share, n_shares;
-    const bool *is_local;   /* of each file; NULL: all are. Only what is in these is read, or shared; of the
-                             * others no   more than the footers has to be there */
+    const bool *is_local; /* of each file; NULL: all are. Only what is in these is read, or shared; of the
+                           * others no   more than the footers has to be there */
+    /* Only some row groups of those, evenly spaced, with about so many rows; one at least. 0: all. */
+    int64_t sample_rows;
     size_t queue_bytes;     /* most bytes read ahead and not yet taken (adaptive regulation, seed 002, 5.4) */
     struct sx_trace *trace; /* of reads and waits; may be NULL; outlives the scan */
     struct sx_footprint *footprint; /* gets what is read, or taken from the cache; may be NULL; outlives it */

@@ -1,0 +1,118 @@
+"""Joins and groups between ranks over skewed keys: equal to DuckDB's, and rows with heavy keys stay where they are.
+
+The tables are random: one key in many rows, Zipf, NULLs, or none of it, in one column or two, of numbers or strings; row
+groups that are few, sorted or mixed, so that samples are wrong at times.
+"""
+
+import functools
+import os
+import pathlib
+import re
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "lib"))
+
+import numpy
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from check import Checks, require, scratch_directory
+from oracle import Tables, DuckDB, check_equal, query_stachio
+
+SANITIZED = os.environ.get("BUILD_TYPE") in ("Asan", "Tsan")
+RANKS = (2, 3, 5)
+SHAPES = ("half", "zipf", "nulls", "two", "uniform", "sorted")
+ROWS, KEYS = 20000, 900
+
+QUERIES = [
+    "SELECT count(*), sum(p.v * b.w) FROM probe p JOIN build b ON p.k = b.k",
+    "SELECT p.k, p.v, b.w FROM probe p JOIN build b ON p.k = b.k WHERE p.v < 40",
+    "SELECT p.s, count(*), sum(b.w) FROM probe p JOIN build b ON p.s = b.s GROUP BY p.s",
+    "SELECT count(*), sum(p.v), sum(b.w) FROM probe p JOIN build b ON p.k = b.k AND p.l = b.l",
+    "SELECT p.k, count(*), count(b.w), sum(b.w) FROM probe p LEFT JOIN build b ON p.k = b.k GROUP BY p.k",
+    "SELECT count(*), count(p.k), count(b.k), sum(p.v), sum(b.w) FROM probe p FULL JOIN build b ON p.k = b.k",
+    "SELECT count(*), sum(v) FROM probe WHERE EXISTS (SELECT 1 FROM build b WHERE b.k = probe.k)",
+    "SELECT count(*), sum(v) FROM probe WHERE NOT EXISTS (SELECT 1 FROM build b WHERE b.k = probe.k AND b.w > probe.v)",
+    "SELECT count(*), sum(v) FROM probe WHERE k NOT IN (SELECT k FROM build WHERE k > 5)",
+    "SELECT sum(v), sum(m) FROM (SELECT v, (SELECT max(b.w) FROM build b WHERE b.k = probe.k) m FROM probe)",
+    "SELECT count(*), sum(v) FROM probe WHERE v IN (SELECT b.w FROM build b WHERE b.k = probe.k)",
+    "SELECT count(*), sum(b.w) FROM build b JOIN probe p ON p.k = b.k JOIN build c ON c.l = p.l",
+    "SELECT count(*) FROM probe p JOIN probe q ON p.k = q.v AND p.v = 3",
+    "SELECT k, count(*), sum(v), count(DISTINCT v), min(s) FROM probe GROUP BY k",
+    "SELECT DISTINCT k, l FROM probe",
+    "SELECT count(DISTINCT k), count(DISTINCT s) FROM probe",
+]
+
+
+def skewed(random, shape, rows):
+    if shape == "zipf":
+        weights = numpy.arange(1, KEYS + 1, dtype=float) ** -1.2
+        return random.permutation(KEYS)[numpy.searchsorted(numpy.cumsum(weights) / weights.sum(), random.random(rows))]
+    keys = random.integers(0, KEYS, rows)
+    share = random.random(rows)
+    if shape in ("half", "nulls", "sorted"):
+        keys[share < 0.5] = 7
+    if shape == "two":
+        keys[share < 0.3] = KEYS + 5  # not among the build side's keys
+        keys[share > 0.8] = 3
+    return numpy.sort(keys) if shape == "sorted" else keys
+
+
+def make_table(random, shape, rows, first_value, null_share):
+    keys = skewed(random, shape, rows)
+    nulls = random.random(rows) < null_share
+    return pa.table({"k": pa.array(keys, pa.int64(), mask=nulls),
+                     "s": pa.array([f"a key that is longer than twelve bytes: {k}" for k in keys], mask=nulls),
+                     "l": pa.array(keys % 10, pa.int32()),
+                     first_value: random.integers(0, 100, rows)})
+
+
+def make_tables(directory, seed, shape):
+    random = numpy.random.default_rng(seed)
+    os.mkdir(directory)
+    probe = make_table(random, shape, ROWS, "v", 0.4 if shape == "nulls" else 0.01)
+    # each key once, or a few of them often
+    build = make_table(random, "uniform" if seed % 2 else "half", 500 if seed % 2 else 120, "w", 0.02)
+    pq.write_table(probe, f"{directory}/probe.parquet", row_group_size=int(random.choice([700, 3000, ROWS])))
+    pq.write_table(build, f"{directory}/build.parquet", row_group_size=int(random.choice([50, 1000])))
+    return Tables(directory)
+
+
+def environment(ranks):
+    return {**os.environ, "STACHIO_LOCAL_RANKS": str(ranks), "STACHIO_BROADCAST_BYTES": "0"}
+
+
+def check_shape(tables, ranks):
+    oracle = DuckDB(tables)
+    for sql in QUERIES:
+        check_equal(tables, oracle, sql, "--fallback", "forbid", "--threads", "2", env=environment(ranks))
+
+
+def heavy_keys(tables, sql):
+    out = query_stachio(tables, sql, "--analyze", env=environment(3)).succeeded().out.decode()
+    return [int(n) for n in re.findall(r"EXCHANGE HASH: .*heavy keys: (\d+)", out)]
+
+
+def check_told(tables, keys):
+    """Both sides' exchanges tell how many keys are heavy."""
+    require(heavy_keys(tables, QUERIES[0]) == [keys] * 2 * (keys > 0), f"{heavy_keys(tables, QUERIES[0])} is not {keys}")
+
+
+def main():
+    checks = Checks()
+    with scratch_directory() as directory:
+        cases = []
+        for seed in range(2 if SANITIZED else 4):
+            for shape in SHAPES:
+                tables = make_tables(os.path.join(directory, f"{shape}{seed}"), seed, shape)
+                ranks = RANKS[(seed + len(shape)) % len(RANKS)]
+                cases.append((f"{shape}, seed {seed}, {ranks} ranks", functools.partial(check_shape, tables, ranks)))
+                if seed == 1 and shape in ("half", "two", "uniform"):
+                    keys = {"half": 1, "two": 2, "uniform": 0}[shape]
+                    cases.append((f"{shape}: {keys} heavy keys", functools.partial(check_told, tables, keys)))
+        checks.run_all(cases)
+    checks.finish()
+
+
+if __name__ == "__main__":
+    main()
