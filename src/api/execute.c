@@ -19,10 +19,22 @@ static size_t queue_bytes(struct stachio_db *db) {
     return limit / 8 > least ? limit / 8 : least;
 }
 
-/* Build sides of joins up to this size are sent to all ranks; rank 0's counts. */
-static int64_t broadcast_bytes(void) {
-    const char *given = sx_environment("STACHIO_BROADCAST_BYTES");
-    return given ? atoll(given) : (int64_t)32 << 20;
+static int64_t scan_bytes(void *context, const struct sx_scan_plan *scan) {
+    struct stachio_db *db = context;
+    const char **columns = calloc((size_t)scan->n_columns + 1, sizeof *columns);
+    int64_t bytes = INT64_MAX;
+    for (int32_t c = 0; columns && c < scan->n_columns; c++)
+        columns[c] = scan->columns[c].source;
+    if (!columns || sx_storage_plain_bytes(db->storage, scan->files, scan->n_files, columns, scan->n_columns,
+                                           &bytes, NULL) != SX_OK)
+        bytes = INT64_MAX;
+    free(columns);
+    return bytes;
+}
+
+static enum sx_status distribute(struct stachio_query *query, struct sx_error *error) {
+    const struct sx_distribute_options options = {query->broadcast_bytes, scan_bytes, query->db};
+    return sx_plan_distribute(&query->plan, &options, error);
 }
 
 static void set_run(struct stachio_query *query, struct sx_run *run) {
@@ -81,7 +93,7 @@ static enum sx_status plan_run(struct stachio_query *query, struct sx_error *err
     SX_TRY(sx_query_cancelled(query, status, error));
     query->has_plan = true;
     if (db->net)
-        SX_TRY(sx_plan_distribute(&query->plan, error));
+        SX_TRY(distribute(query, error));
     static const enum sx_shuffle_compression compressions[] = {
         [STACHIO_SHUFFLE_COMPRESSION_AUTO] = SX_COMPRESSION_AUTO,
         [STACHIO_SHUFFLE_COMPRESSION_OFF] = SX_COMPRESSION_OFF,
@@ -100,7 +112,7 @@ static enum sx_status plan_run(struct stachio_query *query, struct sx_error *err
         .footprint = query->footprint,
         .write = query->write,
         .net = db->net,
-        .broadcast_bytes = broadcast_bytes(),
+        .broadcast_bytes = query->broadcast_bytes,
         .overlap = overlaps[db->overlap],
         .shuffle_compression = compressions[db->shuffle_compression],
     };

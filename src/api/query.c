@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/library.h"
 #include "api/system.h"
 
 struct stachio_query *sx_query_retain(struct stachio_query *query) {
@@ -29,6 +30,11 @@ void sx_query_release(struct stachio_query *query) {
     free(query);
 }
 
+static int64_t broadcast_bytes(void) {
+    const char *given = sx_environment("STACHIO_BROADCAST_BYTES");
+    return given ? atoll(given) : (int64_t)32 << 20;
+}
+
 enum stachio_status stachio_query_create(struct stachio_db *db, const char *sql,
                                          struct stachio_query **out_query, struct stachio_error *error) {
     struct stachio_query *query = calloc(1, sizeof *query);
@@ -42,6 +48,7 @@ enum stachio_status stachio_query_create(struct stachio_db *db, const char *sql,
     atomic_init(&query->cancel, false);
     query->db = sx_db_retain(db);
     query->sql = text;
+    query->broadcast_bytes = broadcast_bytes();
     query->wanted = (enum stachio_engine)atomic_load(&db->engine);
     sem_init(&query->wake, 0, 0);
     pthread_mutex_init(&query->progress_lock, NULL);

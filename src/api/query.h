@@ -30,6 +30,7 @@ struct stachio_query {
     bool succeeded;
     bool streamed;
     bool has_plan;
+    int64_t broadcast_bytes; /* build sides up to this size are sent to all ranks; rank 0's counts */
     const struct sx_exec_write *write; /* during stachio_query_write */
     struct sx_query_plan plan;
     struct sx_run *run;

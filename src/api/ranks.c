@@ -116,20 +116,23 @@ static enum sx_status run_together(struct stachio_query *query, enum sx_status s
 }
 
 enum sx_status sx_ranks_execute(struct stachio_query *query, struct sx_error *error) {
-    SX_TRY(tell(query->db, COMMAND_QUERY, (const char *const[]){query->sql}, 1, error));
+    char broadcast_bytes[24];
+    snprintf(broadcast_bytes, sizeof broadcast_bytes, "%" PRId64, query->broadcast_bytes);
+    SX_TRY(tell(query->db, COMMAND_QUERY, (const char *const[]){query->sql, broadcast_bytes}, 2, error));
     return run_together(query, SX_OK, error);
 }
 
-static void follow_query(struct stachio_db *db, const char *sql) {
+static void follow_query(struct stachio_db *db, const char *const *texts) {
     struct stachio_error failure = {0};
     struct sx_error error = {0};
     struct stachio_query *query = NULL;
     enum sx_status status = SX_OK;
-    if (stachio_query_create(db, sql, &query, &failure) != STACHIO_OK) {
+    if (stachio_query_create(db, texts[0], &query, &failure) != STACHIO_OK) {
         status = sx_error_set(&error, SX_OUT_OF_MEMORY, "%.2000s", failure.text);
         (void)sx_ranks_meet(db, status, &error);
         return;
     }
+    query->broadcast_bytes = strtoll(texts[1], NULL, 10);
     query->wanted = STACHIO_ENGINE_STACHIO; /* whether DuckDB answers is for rank 0 to say */
     status = sx_query_plan(query, &error);
     (void)run_together(query, status, &error);
@@ -280,7 +283,7 @@ static bool follow_one(struct stachio_db *db) {
     else if (goes_on && message[0] == COMMAND_PLACE)
         follow_place(db);
     else if (goes_on)
-        follow_query(db, texts[0]);
+        follow_query(db, texts);
     sx_arena_release(&arena);
     return goes_on;
 }

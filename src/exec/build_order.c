@@ -111,7 +111,7 @@ static enum sx_status filter_by(struct sx_run *run, struct sx_join_build *from, 
         struct sx_origin mine = probe_key_origin(to, k);
         bool equal = mine.plan == wanted.plan && mine.column == wanted.column;
         if (equal && !key->null_equal && key->build->kind == SX_EXPR_COLUMN)
-            SX_TRY(add_filter(run, from, key->build->column, false, filters, error));
+            SX_TRY(add_filter(run, from, key->build->column, to->u.join.build_is_everywhere, filters, error));
     }
     return SX_OK;
 }
@@ -144,9 +144,11 @@ enum sx_status sx_pending_take(struct sx_run *run, struct sx_pending_build *list
     if (!best)
         return SX_OK;
     best->taken = true;
+    /* What is everywhere has to stay the same on all ranks. */
+    const bool is_everywhere = best->build->plan->u.join.build_is_everywhere;
     for (const struct sx_pending_filter *f = best->filters; f; f = f->next)
         if (f->join->scheduled)
-            SX_TRY(add_filter(run, f->join, f->column, f->crosses, &filters, error));
+            SX_TRY(add_filter(run, f->join, f->column, f->crosses || is_everywhere, &filters, error));
     for (struct sx_pending_build *p = list; p && may_lose_build_rows(best->build->plan->u.join.kind);
          p = p->next)
         SX_TRY(filter_by(run, p->build, best->build->plan, &filters, error));

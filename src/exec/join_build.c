@@ -265,6 +265,7 @@ enum sx_status sx_join_build_create(struct sx_run *run, const struct sx_plan *pl
     build->sink.base.tell = build_tell;
     build->plan = plan;
     build->is_right = sx_join_is_right(join->kind);
+    build->is_everywhere = join->build_is_everywhere;
     SX_TRY(
         sx_evaluator_init(run, keys, join->n_keys, types, plan->children[1]->n_columns, &build->keys, error));
     SX_TRY(choose_payload(build, run, error));

@@ -207,6 +207,7 @@ static enum sx_status open_storage(struct sx_scan_source *scan, struct sx_run *r
                                    struct sx_error *error) {
     const struct sx_scan_plan *plan = &scan->plan->u.scan;
     const struct sx_net *net = run->options.net;
+    const bool is_shared = net && !plan->is_replicated;
     const char **names = SX_ARENA_ARRAY(&run->arena, plan->n_columns, const char *);
     struct sx_type *types = SX_ARENA_ARRAY(&run->arena, plan->n_columns, struct sx_type);
     if (!names || !types)
@@ -225,10 +226,10 @@ static enum sx_status open_storage(struct sx_scan_source *scan, struct sx_run *r
         .keep_dictionaries = true,
         .batch_rows = scan->joins_groups ? scan->chunk_rows : 0,
         .share = plan->parts ? plan->parts->share
-                 : net       ? sx_net_rank(net)
+                 : is_shared ? sx_net_rank(net)
                              : 0,
         .n_shares = plan->parts ? plan->parts->n_shares
-                    : net       ? sx_net_size(net)
+                    : is_shared ? sx_net_size(net)
                                 : 0,
         .is_local = plan->parts ? plan->parts->is_local : NULL,
         .sample_rows = sample_rows,

@@ -77,7 +77,7 @@ enum sx_status sx_bench_join_plan(const struct sx_bench_join_spec *spec, struct 
         return no_plan(&local, error);
     if (!spec->has_ranks)
         return sx_plan_check(query, error);
-    SX_TRY(sx_plan_distribute(query, error));
+    SX_TRY(sx_plan_distribute(query, NULL, error));
     fix_exchanges(query->root);
     if (spec->is_shuffle && !exchange_table(&d, query->root))
         return no_plan(&local, error);

@@ -214,8 +214,11 @@ static struct sx_plan *distribute_materialize(struct distribution *d, struct sx_
 static struct sx_plan *distribute_known(struct distribution *d, struct sx_plan *plan,
                                         struct spread *out_spread) {
     switch (plan->kind) {
-    case SX_PLAN_SCAN:
     case SX_PLAN_MEMORY: *out_spread = ANYWHERE; return plan;
+    case SX_PLAN_SCAN:
+        plan->u.scan.is_replicated = d->replicates;
+        *out_spread = d->replicates ? EVERYWHERE : ANYWHERE;
+        return plan;
     case SX_PLAN_VALUES: *out_spread = EVERYWHERE; return plan;
     case SX_PLAN_FILTER: return distribute_filter(d, plan, out_spread);
     case SX_PLAN_PROJECT: return distribute_project(d, plan, out_spread);
@@ -242,9 +245,10 @@ struct sx_plan *distribute_node(struct distribution *d, struct sx_plan *plan, st
     return made;
 }
 
-enum sx_status sx_plan_distribute(struct sx_query_plan *query, struct sx_error *error) {
+enum sx_status sx_plan_distribute(struct sx_query_plan *query, const struct sx_distribute_options *options,
+                                  struct sx_error *error) {
     struct sx_error local = {0};
-    struct distribution d = {.b = {.arena = &query->arena, .error = &local}};
+    struct distribution d = {.b = {.arena = &query->arena, .error = &local}, .options = options};
     struct spread spread = ANYWHERE;
     d.materialized = SX_ARENA_ARRAY(&query->arena, query->n_materialized, struct spread);
     struct sx_plan *root =

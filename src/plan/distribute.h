@@ -4,11 +4,22 @@
 
 #include "plan/plan.h"
 
+/* How large tables are. */
+struct sx_distribute_options {
+    int64_t replicate_bytes; /* see distribute_replicate.c */
+    /* Bytes of the columns that the scan reads, not compressed; INT64_MAX: not known. The same on all ranks.
+     */
+    int64_t (*scan_bytes)(void *context, const struct sx_scan_plan *scan);
+    void *context;
+};
+
 /* Rewrites a plan, whose scans give each rank a share of their rows, so that all ranks running it together
  * bring the answer to rank 0: exchanges are put in, aggregates, top-N and limits divided into a partial and a
- * final one. What the other ranks get at the root is of no use. The plan depends on nothing but the query's.
- * New nodes are in the query's arena; after a failure (SX_OUT_OF_MEMORY, SX_INTERNAL) the query can only be
- * released. */
-SX_MUST_CHECK enum sx_status sx_plan_distribute(struct sx_query_plan *query, struct sx_error *error);
+ * final one. What the other ranks get at the root is of no use. The plan depends on nothing but the query's
+ * and the options (NULL: no table is read whole by every rank). New nodes are in the query's arena; after a
+ * failure (SX_OUT_OF_MEMORY, SX_INTERNAL) the query can only be released. */
+SX_MUST_CHECK enum sx_status sx_plan_distribute(struct sx_query_plan *query,
+                                                const struct sx_distribute_options *options,
+                                                struct sx_error *error);
 
 #endif

@@ -105,15 +105,23 @@ static struct sx_plan *repartition(struct distribution *d, struct sx_plan *plan,
     return plan;
 }
 
+static bool distribute_sides(struct distribution *d, struct sx_plan *plan, struct spread *spreads) {
+    const bool replicates = d->replicates;
+    plan->children[0] = distribute_node(d, plan->children[0], &spreads[0]);
+    d->replicates =
+        replicates || (!keeps_build_rows(plan->u.join.kind) && distribute_replicates(d, plan->children[1]));
+    plan->children[1] = distribute_node(d, plan->children[1], &spreads[1]);
+    d->replicates = replicates;
+    return plan->children[0] && plan->children[1];
+}
+
 struct sx_plan *distribute_join(struct distribution *d, struct sx_plan *plan, struct spread *out_spread) {
     const struct sx_join_plan *join = &plan->u.join;
     const int32_t n_keys = count_hash_keys(join);
     struct spread spreads[2];
-    for (int32_t i = 0; i < 2; i++) {
-        plan->children[i] = distribute_node(d, plan->children[i], &spreads[i]);
-        if (!plan->children[i])
-            return NULL;
-    }
+    if (!distribute_sides(d, plan, spreads))
+        return NULL;
+    plan->u.join.build_is_everywhere = spreads[1].kind == SPREAD_REPLICATED;
     if (spread_is_whole(&spreads[0]) && spread_is_whole(&spreads[1]))
         return join_at_root(d, plan, spreads, out_spread);
     if (spreads[1].kind == SPREAD_REPLICATED && !keeps_build_rows(join->kind)) {

@@ -3,6 +3,7 @@
 #define SX_PLAN_DISTRIBUTE_STATE_H
 
 #include "plan/build.h"
+#include "plan/distribute.h"
 
 /* Where the rows of a node are. */
 enum spread_kind {
@@ -20,7 +21,9 @@ struct spread {
 
 struct distribution {
     struct sx_builder b;
-    struct spread *materialized; /* by id */
+    struct spread *materialized;                 /* by id */
+    const struct sx_distribute_options *options; /* NULL: nothing is replicated */
+    bool replicates;                             /* scans below give all rows to every rank */
 };
 
 /* Functions that give a plan give NULL after a failure, and pass a NULL child on. */
@@ -52,5 +55,10 @@ struct sx_plan *distribute_by(struct distribution *d, struct sx_plan *child, con
 
 struct sx_plan *distribute_aggregate(struct distribution *d, struct sx_plan *plan, struct spread *out_spread);
 struct sx_plan *distribute_join(struct distribution *d, struct sx_plan *plan, struct spread *out_spread);
+
+/* ---- distribute_replicate.c ---- */
+
+/* Whether it is better that each rank makes all of this build side than that they send it to each other. */
+bool distribute_replicates(const struct distribution *d, const struct sx_plan *build);
 
 #endif

@@ -50,6 +50,7 @@ struct sx_scan_plan {
     const char *table;
     const char *const *files; /* expanded, in order */
     int32_t n_files;
+    bool is_replicated;                   /* every rank reads the whole table; else a share of it */
     const struct sx_table_parts *parts;   /* NULL: all files are everywhere */
     const struct sx_scan_column *columns; /* every column read: the filters' inputs */
     int32_t n_columns;
@@ -103,6 +104,7 @@ struct sx_join_plan {
     /* MARK with keys beyond the first n_mark_group (correlated): NULL is decided within the rows that agree
      * on the first n_mark_group keys (which are null_equal). 0 for a plain IN. */
     int32_t n_mark_group;
+    bool build_is_everywhere; /* several ranks, and each has all of the build side */
 };
 
 struct sx_aggregate_call {

@@ -54,7 +54,7 @@ static void add_scan(struct sx_text *text, const struct sx_plan *plan) {
     sx_text_add(text, " %s (", scan->table);
     for (int32_t i = 0; i < scan->n_projection; i++)
         sx_text_add(text, "%s%s", i ? ", " : "", scan->columns[scan->projection[i]].source);
-    sx_text_add(text, ")");
+    sx_text_add(text, "%s", scan->is_replicated ? ") on every rank" : ")");
     if (scan->n_filters == 0)
         return;
     const char **names = SX_ARENA_ARRAY(text->arena, scan->n_columns, const char *);

@@ -94,6 +94,34 @@ enum sx_status sx_storage_count_rows(struct sx_storage *storage, const char *con
     return SX_OK;
 }
 
+static int64_t column_bytes(const struct sx_footer *footer, const char *column) {
+    const int at = sx_footer_find(footer, column);
+    int64_t bytes = 0;
+    for (int g = 0; at >= 0 && g < footer->n_groups; g++) {
+        const int64_t more = footer->groups[g].chunks[footer->columns[at].leaf].plain_bytes;
+        if (more < 0 || __builtin_add_overflow(bytes, more, &bytes))
+            return INT64_MAX;
+    }
+    return bytes;
+}
+
+enum sx_status sx_storage_plain_bytes(struct sx_storage *storage, const char *const *files, int n_files,
+                                      const char *const *columns, int n_columns, int64_t *out_bytes,
+                                      struct sx_error *error) {
+    int64_t bytes = 0;
+    for (int f = 0; f < n_files; f++) {
+        struct sx_footer *footer;
+        struct sx_file_stamp stamp;
+        SX_TRY(sx_footer_cache_get(storage->footers, files[f], &footer, &stamp, error));
+        for (int c = 0; c < n_columns; c++)
+            if (__builtin_add_overflow(bytes, column_bytes(footer, columns[c]), &bytes))
+                bytes = INT64_MAX;
+        sx_footer_release(footer);
+    }
+    *out_bytes = bytes;
+    return SX_OK;
+}
+
 /* ---- opening ---- */
 
 static enum sx_status copy_prune(struct sx_scan *scan, const struct sx_prune *from, struct sx_prune *to,

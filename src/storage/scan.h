@@ -132,6 +132,12 @@ void sx_scan_progress(const struct sx_scan *scan, struct sx_scan_progress *out_p
 SX_MUST_CHECK enum sx_status sx_storage_count_rows(struct sx_storage *storage, const char *const *files,
                                                    int n_files, int64_t *out_rows, struct sx_error *error);
 
+/* Bytes of these columns in all files, as they are before they are compressed. A column that a file has not
+ * is left out. */
+SX_MUST_CHECK enum sx_status sx_storage_plain_bytes(struct sx_storage *storage, const char *const *files,
+                                                    int n_files, const char *const *columns, int n_columns,
+                                                    int64_t *out_bytes, struct sx_error *error);
+
 /* ---- required.c ---- */
 
 /* Whether the schemas of all files say that the column has no nulls. */

@@ -93,7 +93,7 @@ def check_damage(tables, path, group):
     offset = pq.read_metadata(path).row_group(group).column(0).data_page_offset
     damaged = replace_at(pathlib.Path(path), offset, b"\xff" * 8)
     run = query_stachio(Tables(None, {"damaged": str(damaged)}), "SELECT a.id FROM damaged a JOIN damaged b ON a.id = b.id + 1",
-                        "--fallback", "forbid", env=environment(3))
+                        "--fallback", "forbid", env=environment(3, 0))
     require(run.status == 3 and not run.out, str(run))
     require(f"row group {group}" in run.error and str(path) in run.error, str(run))
     require(group < GROUPS // 2 or "rank 2" in run.error, str(run))

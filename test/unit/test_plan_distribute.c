@@ -47,6 +47,35 @@ static const struct {
      "JOIN(REFERENCE,REFERENCE)"},
 };
 
+/* With tables of which t takes 1000 bytes and u 100 bytes a column. */
+static const struct {
+    int64_t replicate_bytes;
+    const char *sql;
+    const char *text; /* scans of all rows by each rank are "SCAN!" */
+} replicated_cases[] = {
+    {200, "SELECT a.id, c.s FROM t a JOIN u c ON a.k = c.k", "GATHER(JOIN(SCAN,SCAN!))"},
+    {199, "SELECT a.id, c.s FROM t a JOIN u c ON a.k = c.k", "GATHER(JOIN(HASH?(SCAN),HASH?(SCAN)))"},
+    {0, "SELECT a.id, c.s FROM t a JOIN u c ON a.k = c.k", "GATHER(JOIN(HASH?(SCAN),HASH?(SCAN)))"},
+    {1600, "SELECT a.id, c.s FROM t a JOIN u c ON a.k = c.k WHERE c.s LIKE '%1%'",
+     "GATHER(JOIN(SCAN,SCAN!))"},
+    {1599, "SELECT a.id, c.s FROM t a JOIN u c ON a.k = c.k WHERE c.s LIKE '%1%'", "JOIN(HASH?(SCAN),HASH?("},
+    {200, "SELECT a.id, c.s FROM t a, u c WHERE a.id < c.id", "JOIN(SCAN,SCAN!)"},
+    {100, "SELECT id, k IN (SELECT k FROM u) FROM t", "JOIN(SCAN,SCAN!)"},
+    {200, "SELECT a.id, c.s FROM t a FULL JOIN u c ON a.k = c.k", "JOIN(HASH(SCAN),HASH(SCAN))"},
+    {400, "SELECT a.id, c.s FROM t a JOIN (SELECT x.k, y.s FROM u x JOIN u y ON x.id = y.id) c ON a.k = c.k",
+     "GATHER(JOIN(SCAN,PROJECT(JOIN(SCAN!,SCAN!))))"},
+    {399, "SELECT a.id, c.s FROM t a JOIN (SELECT x.k, y.s FROM u x JOIN u y ON x.id = y.id) c ON a.k = c.k",
+     "(SCAN,SCAN!)"},
+    {9999, "SELECT a.id FROM t a JOIN (SELECT k, count(*) n FROM u GROUP BY k) c ON a.k = c.k AND a.id > c.n",
+     "HASH(AGGREGATE(SCAN))"},
+    {9999, "SELECT k, count(*) FROM u GROUP BY k", "GATHER(PROJECT(AGGREGATE(HASH(AGGREGATE(SCAN)))))"},
+};
+
+static int64_t scan_bytes(void *context, const struct sx_scan_plan *scan) {
+    (void)context;
+    return (strcmp(scan->table, "t") == 0 ? 1000 : 100) * (int64_t)scan->n_columns;
+}
+
 static int failures;
 
 static void run(struct sx_frontend *frontend, const char *sql) {
@@ -79,6 +108,8 @@ static void add_shape(const struct sx_plan *plan, char *text, size_t size) {
     append(text, size, plan->kind == SX_PLAN_EXCHANGE ? exchanges[plan->u.exchange.kind] : kinds[plan->kind]);
     if (plan->kind == SX_PLAN_EXCHANGE && plan->u.exchange.adaptive)
         append(text, size, "?");
+    if (plan->kind == SX_PLAN_SCAN && plan->u.scan.is_replicated)
+        append(text, size, "!");
     for (int32_t i = 0; i < plan->n_children; i++) {
         append(text, size, i ? "," : "(");
         add_shape(plan->children[i], text, size);
@@ -86,13 +117,14 @@ static void add_shape(const struct sx_plan *plan, char *text, size_t size) {
     append(text, size, plan->n_children ? ")" : "");
 }
 
-static void check_case(struct sx_frontend *frontend, const char *sql, const char *wanted) {
+static void check_case(struct sx_frontend *frontend, const struct sx_distribute_options *options,
+                       const char *sql, const char *wanted) {
     struct sx_query_plan query = {0};
     struct sx_error error = {0};
     char shape[4096] = "";
     enum sx_status status = sx_frontend_plan(frontend, sql, &query, &error);
     if (status == SX_OK)
-        status = sx_plan_distribute(&query, &error);
+        status = sx_plan_distribute(&query, options, &error);
     if (status == SX_OK)
         add_shape(query.root, shape, sizeof shape);
     if (status != SX_OK || !strstr(shape, wanted)) {
@@ -122,7 +154,11 @@ int main(void) {
         assert(sx_frontend_add_table(frontend, names[i], &file, 1, NULL, &error) == SX_OK);
     }
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        check_case(frontend, cases[i].sql, cases[i].text);
+        check_case(frontend, NULL, cases[i].sql, cases[i].text);
+    for (size_t i = 0; i < sizeof replicated_cases / sizeof *replicated_cases; i++) {
+        const struct sx_distribute_options options = {replicated_cases[i].replicate_bytes, scan_bytes, NULL};
+        check_case(frontend, &options, replicated_cases[i].sql, replicated_cases[i].text);
+    }
     sx_frontend_close(frontend);
     for (int i = 0; i < 2; i++)
         unlink(paths[i]);
