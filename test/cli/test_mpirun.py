@@ -13,7 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "lib"))
 import duckdb
 
 from check import Checks, require, scratch_directory
-from ranks import require_mpirun, run_ranks, start_ranks
+from ranks import Launched, long_query, make_tables, per_rank, require_mpirun, run_ranks
 
 STACHIO = os.environ["STACHIO"]
 QUERIES = ("SELECT k, count(*), sum(v) FROM t GROUP BY k ORDER BY k",
@@ -21,15 +21,7 @@ QUERIES = ("SELECT k, count(*), sum(v) FROM t GROUP BY k ORDER BY k",
            "SELECT v, s FROM t ORDER BY s DESC, v LIMIT 11",
            "SELECT count(*) FROM t WHERE v > (SELECT avg(v) FROM t)",
            "SELECT count(*) FROM u WHERE k < 0")
-LONG = "SELECT count(*), sum(a.v * b.v) FROM t a JOIN t b ON a.k = b.k"
 LOST = re.compile(r"rank 1 \(host [^ ]+, pid \d+\) was lost")
-
-
-def make_tables(directory):
-    con = duckdb.connect()
-    con.execute(f"COPY (SELECT i AS v, i % 23 AS k, 'text ' || i % 1000 AS s FROM range(200000) r(i)) TO '{directory}/t.parquet' "
-                "(ROW_GROUP_SIZE 10000)")
-    con.execute(f"COPY (SELECT i % 30 AS k, 'other ' || i AS s FROM range(900) r(i)) TO '{directory}/u.parquet'")
 
 
 def as_duckdb(directory, sql):
@@ -45,12 +37,6 @@ def check_answers(directory, n, **values):
         require(status == 0, f"{sql}: status {status}: {err}")
         rows = [tuple(line.split(",")) for line in out.splitlines()[1:]]
         require(rows == as_duckdb(directory, sql), f"{sql}: {rows}")
-
-
-def per_rank(first, others):
-    """A command that is `first` on rank 0 and `others` elsewhere, and tells how it ended; mpirun sees no failure."""
-    return ["sh", "-c", f'if [ "$OMPI_COMM_WORLD_RANK" = 0 ]; then {first}; else {others}; fi; '
-            "echo status $OMPI_COMM_WORLD_RANK $? >&2"]
 
 
 def check_configuration(directory):
@@ -74,40 +60,14 @@ def check_damaged(directory):
     require(re.search(r"rank \d \(host ", err), f"no rank is named: {err}")
 
 
-class Running:
+class Running(Launched):
     """Ranks in a long query."""
 
-    def __init__(self, directory, n, first=LONG, seconds=20):
-        many = f"{STACHIO} -d {directory} --threads 1 -c '{';'.join([first] * 200)}'"
-        self.process = start_ranks(n, per_rank(many, many))
-        self.n, self.began = n, time.monotonic()
+    def __init__(self, directory, n):
+        super().__init__(n, per_rank(*2 * [long_query(directory)]))
         time.sleep(3)
         self.pids = self.find()
         require(len(self.pids) == n, f"{len(self.pids)} ranks run")
-
-    def find(self):
-        """By rank: the processes of the program below this mpirun."""
-        pids = {}
-        for pid in filter(str.isdigit, os.listdir("/proc")):
-            try:
-                variables = dict(v.split("=", 1) for v in open(f"/proc/{pid}/environ").read().split("\0") if "=" in v)
-                parent = open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[1]
-                grand = open(f"/proc/{parent}/stat").read().rsplit(")", 1)[1].split()[1]
-                if int(grand) == self.process.pid and os.readlink(f"/proc/{pid}/exe") == os.path.realpath(STACHIO):
-                    pids[int(variables["OMPI_COMM_WORLD_RANK"])] = int(pid)
-            except (OSError, KeyError):
-                continue
-        return pids
-
-    def end(self, signal_number, rank):
-        began = time.monotonic()
-        os.kill(self.pids[rank], signal_number)
-        try:
-            err = self.process.communicate(timeout=30)[1]
-        finally:
-            self.process.kill()
-        require(time.monotonic() - began < 10, f"took {time.monotonic() - began:.1f} s: {err}")
-        return err
 
 
 def check_killed(directory):

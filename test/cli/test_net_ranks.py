@@ -11,7 +11,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "lib"))
 
 from check import Checks, require
-from ranks import require_mpirun, run_ranks, start_ranks
+from ranks import listening, require_mpirun, run_ranks, start_ranks
 
 RANKS = os.path.join(os.environ["BUILD_DIR"], "test", "ranks")
 TRANSPORTS = {"shared memory": {}, "tcp": {"UCX_TLS": "tcp,self"}}
@@ -76,23 +76,6 @@ def check_killed(victim, shell, **values):
     else:
         # of the first that it saw to end: the killed one, or one that had heard of it
         require(waiting.process.returncode in (137, 5), f"mpirun's status is {waiting.process.returncode}")
-
-
-def listening(pid):
-    """Local addresses, as the kernel prints them, of the sockets on which the process listens."""
-    inodes = set()
-    for fd in os.listdir(f"/proc/{pid}/fd"):
-        try:
-            found = re.fullmatch(r"socket:\[(\d+)\]", os.readlink(f"/proc/{pid}/fd/{fd}"))
-        except OSError:
-            continue
-        if found:
-            inodes.add(found.group(1))
-    for table in ("tcp", "tcp6"):
-        for line in open(f"/proc/{pid}/net/{table}").readlines()[1:]:
-            fields = line.split()
-            if fields[3] == "0A" and fields[9] in inodes:
-                yield fields[1].split(":")[0]
 
 
 def check_listening(**values):

@@ -1,10 +1,14 @@
 """Launching ranks with mpirun, for tests."""
 
 import os
+import re
 import shutil
 import subprocess
+import time
 
-from check import skip
+import duckdb
+
+from check import require, skip
 
 
 def why_no_mpirun():
@@ -45,3 +49,79 @@ def run_ranks(n, command, seconds=120, **values):
     finally:
         process.kill()
     return process.returncode, out, err
+
+
+def per_rank(first, others):
+    """A command that is `first` on rank 0 and `others` elsewhere, and tells how it ended; mpirun sees no failure."""
+    return ["sh", "-c", f'if [ "$OMPI_COMM_WORLD_RANK" = 0 ]; then {first}; else {others}; fi; '
+            "echo status $OMPI_COMM_WORLD_RANK $? >&2"]
+
+
+def make_tables(directory):
+    """Tables t and u, and a query of them that takes long (long_query)."""
+    con = duckdb.connect()
+    con.execute(f"COPY (SELECT i AS v, i % 23 AS k, 'text ' || i % 1000 AS s FROM range(200000) r(i)) TO '{directory}/t.parquet' "
+                "(ROW_GROUP_SIZE 10000)")
+    con.execute(f"COPY (SELECT i % 30 AS k, 'other ' || i AS s FROM range(900) r(i)) TO '{directory}/u.parquet'")
+
+
+def long_query(directory):
+    """A shell's command."""
+    query = "SELECT count(*), sum(a.v * b.v) FROM t a JOIN t b ON a.k = b.k"
+    return f"{os.environ['STACHIO']} -d {directory} --threads 1 -c '{';'.join([query] * 200)}'"
+
+
+def listening(pid):
+    """Local addresses, as the kernel prints them, of the sockets on which the process listens."""
+    inodes = set()
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            found = re.fullmatch(r"socket:\[(\d+)\]", os.readlink(f"/proc/{pid}/fd/{fd}"))
+        except OSError:
+            continue
+        if found:
+            inodes.add(found.group(1))
+    for table in ("tcp", "tcp6"):
+        for line in open(f"/proc/{pid}/net/{table}").readlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A" and fields[9] in inodes:
+                yield fields[1].split(":")[0]
+
+
+def parents(pid):
+    """Of the process, up to the first one."""
+    while pid > 1:
+        pid = int(open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[1])
+        yield pid
+
+
+class Launched:
+    """Ranks of the program that run, until one of them gets a signal."""
+
+    def __init__(self, n, command, **values):
+        self.process = start_ranks(n, command, **values)
+        self.pids = {}
+
+    def find(self):
+        """By rank: the processes of the program below this mpirun."""
+        pids = {}
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                if os.readlink(f"/proc/{pid}/exe") != os.path.realpath(os.environ["STACHIO"]) or self.process.pid not in parents(int(pid)):
+                    continue
+                variables = dict(v.split("=", 1) for v in open(f"/proc/{pid}/environ").read().split("\0") if "=" in v)
+                pids[int(variables["OMPI_COMM_WORLD_RANK"])] = int(pid)
+            except (OSError, KeyError):
+                continue
+        return pids
+
+    def end(self, signal_number, rank):
+        """What mpirun said; all have to end in time."""
+        began = time.monotonic()
+        os.kill(self.pids[rank], signal_number)
+        try:
+            err = self.process.communicate(timeout=30)[1]
+        finally:
+            self.process.kill()
+        require(time.monotonic() - began < 10, f"took {time.monotonic() - began:.1f} s: {err}")
+        return err

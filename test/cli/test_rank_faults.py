@@ -1,0 +1,120 @@
+"""What ends a query on several processes ends it on all of them, with the rank's name."""
+
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "lib"))
+
+from check import Checks, require, scratch_directory
+from ranks import Launched, listening, long_query, make_tables, per_rank, require_mpirun, run_ranks
+
+STACHIO = os.environ["STACHIO"]
+SANITIZED = os.environ.get("BUILD_TYPE") in ("Asan", "Tsan")
+# Seconds after the start: while MPI begins, while ranks connect, while tables are added, and in queries.
+MOMENTS = (0.05, 0.2, 0.4, 0.6, 0.8, 1.0, 1.3, 1.7, 2.5)
+NAMED = re.compile(r"rank 1 (\(host [^ ]+, pid \d+\)|on host )")
+
+
+def check_killed(directory, moment, victim):
+    """Before the ranks know each other it is mpirun that ends them."""
+    launched = Launched(3, ["sh", "-c", "exec " + long_query(directory)])
+    time.sleep(moment)
+    for _ in range(1000):
+        launched.pids = launched.find()
+        if victim in launched.pids:
+            break
+        time.sleep(0.01)
+    require(victim in launched.pids, f"rank {victim} does not start")
+    began = time.monotonic()
+    os.kill(launched.pids[victim], signal.SIGKILL)
+    while launched.find():
+        require(time.monotonic() - began < 10, f"ranks are left: {launched.find()}")
+        time.sleep(0.05)
+    try:
+        err = launched.process.communicate(timeout=10)[1]
+    except subprocess.TimeoutExpired:
+        launched.process.kill()  # Open MPI 4.1's mpirun may wait for itself, about once in a hundred times
+        return
+    require(launched.process.returncode in (5, 137), f"status {launched.process.returncode}: {err}")
+    require("stachio: error" not in err or re.search(rf"rank {victim} \(host [^ ]+, pid \d+\) was lost", err), f"the rank is not named: {err}")
+
+
+def check_error(command, others, status, *words):
+    """Rank 1 runs the other command; the query ends on both with its error."""
+    _, out, err = run_ranks(2, per_rank(command, others), seconds=60)
+    require(f"status 0 {status}" in err and not out, f"{out}\n{err}")
+    require(NAMED.search(err), f"the rank is not named: {err}")
+    for word in words:
+        require(word in err, f"{word} is missing: {err}")
+
+
+def check_unreadable(directory):
+    """What rank 1 alone reads is no Parquet file."""
+    parts = f"{directory}/parts"
+    for rank in range(2):
+        os.makedirs(f"{parts}{rank}")
+        shutil.copy(f"{directory}/t.parquet", f"{parts}{rank}/t.parquet")
+    command = f"{STACHIO} -d '{parts}{{rank}}' --fallback forbid -c 'SELECT sum(v) FROM t'"
+    check_error(command, f"rm {parts}1/t.parquet; echo > {parts}1/t.parquet; {command}", 3, f"{parts}1/t.parquet")
+
+
+def check_memory(directory):
+    query = "SELECT s, v, count(*) FROM t GROUP BY s, v"
+    command = f"{STACHIO} -d {directory} --fallback forbid -c '{query}'"
+    check_error(command, f"{command} --memory-limit 3MB", 4, "memory")
+
+
+def check_version(directory):
+    """Rank 1 has a library in which the version's text is another."""
+    build = os.path.dirname(STACHIO)
+    library = os.path.realpath(f"{build}/libstachio.so")
+    version = (pathlib.Path(os.environ["SOURCE_DIR"]) / "VERSION").read_text().strip()
+    other = version[:-1] + ("1" if version[-1] != "1" else "2")
+    bytes_ = pathlib.Path(library).read_bytes()
+    patched = pathlib.Path(f"{directory}/libstachio.so.0.1")
+    require(version.encode() + b"\0" in bytes_, "the library has no version")
+    patched.write_bytes(bytes_.replace(version.encode() + b"\0", other.encode() + b"\0"))
+    command = f"{STACHIO} -d {directory} -c 'SELECT 1'"
+    path = f"{directory}:{os.environ.get('LD_LIBRARY_PATH', '')}"
+    check_error(command, f"LD_LIBRARY_PATH={path} {command}", 2, version, other, "version")
+
+
+def check_listening(directory):
+    launched = Launched(2, ["sh", "-c", "exec " + long_query(directory)])
+    time.sleep(3)
+    launched.pids = launched.find()
+    try:
+        require(len(launched.pids) == 2, f"{len(launched.pids)} ranks run")
+        addresses = {address for pid in launched.pids.values() for address in listening(pid)}
+        require(addresses and addresses <= {"0100007F", "00000000000000000000000001000000"}, f"ranks listen on {addresses}")
+    finally:
+        launched.end(signal.SIGKILL, 0)
+
+
+def main():
+    require_mpirun()
+    checks = Checks()
+    with scratch_directory() as directory:
+        make_tables(directory)
+        for i, moment in enumerate(MOMENTS):
+            with checks.case(f"rank {i % 3} is killed after {moment} s"):
+                check_killed(directory, moment * (3 if SANITIZED else 1), i % 3)
+        with checks.case("a rank can't read its file"):
+            check_unreadable(directory)
+        with checks.case("a rank has too little memory"):
+            check_memory(directory)
+        with checks.case("another version"):
+            check_version(directory)
+        with checks.case("who listens"):
+            check_listening(directory)
+    checks.finish()
+
+
+if __name__ == "__main__":
+    main()
