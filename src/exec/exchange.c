@@ -250,21 +250,64 @@ static void drop_work(struct exchange_worker *state, int n_ranks) {
     exchange_list_release(&state->held);
 }
 
-/* "EXCHANGE HASH: 1.2 MB sent (packed, 2.0 : 1), 1.3 MB received, heavy keys: 2"; NULL: no memory. */
+static int64_t rows_taken(const struct sx_run *run, const struct sx_exchange *exchange) {
+    int64_t rows = 0;
+    for (int w = 0; w < run->n_workers; w++)
+        rows += exchange->source.base.counts[w].rows;
+    return rows;
+}
+
+/* rows[r × n + i]: what rank r has got of exchange i. */
+static void note_balance(struct sx_run *run, const int64_t *rows, int n) {
+    int i = 0;
+    for (struct sx_exchange *exchange = run->exchanges; exchange; exchange = exchange->next, i++) {
+        int64_t most = 0, all = 0;
+        for (int r = 0; r < exchange->n_ranks; r++) {
+            const int64_t has = rows[(size_t)r * (size_t)n + (size_t)i];
+            most = has > most ? has : most;
+            all += has;
+        }
+        if (exchange->mode == EXCHANGE_TO_HASH && all > 0)
+            exchange->most_of_mean = (double)most * exchange->n_ranks / (double)all;
+    }
+}
+
+enum sx_status sx_exchanges_compare(struct sx_run *run, struct sx_error *error) {
+    int n = 0, at = 0;
+    for (const struct sx_exchange *exchange = run->exchanges; exchange; exchange = exchange->next)
+        n++;
+    const size_t n_all = (size_t)n * (size_t)sx_net_size(run->options.net);
+    int64_t *own = SX_ARENA_ARRAY(&run->arena, n, int64_t),
+            *all = SX_ARENA_ARRAY(&run->arena, n_all, int64_t);
+    if (!own || !all)
+        return sx_no_memory(error, "a report");
+    if (n == 0)
+        return SX_OK;
+    for (const struct sx_exchange *exchange = run->exchanges; exchange; exchange = exchange->next)
+        own[at++] = rows_taken(run, exchange);
+    SX_TRY(sx_net_gather(run->options.net, own, (size_t)n * sizeof *own, all, run->options.cancel, error));
+    note_balance(run, all, n);
+    return SX_OK;
+}
+
+/* "EXCHANGE HASH: 1.2 MB sent (packed, 2.0 : 1), 1.3 MB received, most/mean 1.02, heavy keys: 2"; NULL: no
+ * memory. */
 static const char *name_with_report(struct sx_run *run, const struct sx_exchange *exchange) {
     const struct sx_channel_report report = sx_channel_report(exchange->channel);
     const struct exchange_skew *skew = exchange->join ? exchange->join->skew : NULL;
     const double plain = (double)exchange->plain_bytes, packed = (double)exchange->packed_bytes;
-    const char *ratio = "", *heavy = "";
+    const char *ratio = "", *heavy = "", *balance = "";
     if (plain > packed)
         ratio = sx_arena_format(&run->arena, " (packed, %.1f : 1)", plain / packed);
     if (skew && skew->n_heavy > 0 && exchange->plan->u.exchange.adaptive)
         heavy = sx_arena_format(&run->arena, ", heavy keys: %d", skew->n_heavy);
-    if (!ratio || !heavy)
+    if (exchange->most_of_mean > 0)
+        balance = sx_arena_format(&run->arena, ", most/mean %.2f", exchange->most_of_mean);
+    if (!ratio || !heavy || !balance)
         return NULL;
-    return sx_arena_format(&run->arena, "%s: %.1f MB sent%s, %.1f MB received%s", exchange->source.base.name,
-                           (double)report.sent_bytes / 1e6, ratio, (double)report.received_bytes / 1e6,
-                           heavy);
+    return sx_arena_format(&run->arena, "%s: %.1f MB sent%s, %.1f MB received%s%s",
+                           exchange->source.base.name, (double)report.sent_bytes / 1e6, ratio,
+                           (double)report.received_bytes / 1e6, balance, heavy);
 }
 
 void sx_exchanges_close(struct sx_run *run) {

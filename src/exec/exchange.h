@@ -69,6 +69,7 @@ struct sx_exchange {
     struct sx_evaluator keys;
     struct sx_type *types;
     int rank, n_ranks;
+    double most_of_mean; /* by hash: the most rows that a rank has got, of the mean; 0: not known */
     struct sx_channel *channel;
     struct exchange_worker *workers;
     atomic_int n_open;    /* driven pipelines whose sources have been opened */

@@ -95,6 +95,8 @@ enum sx_status sx_run_execute(struct sx_run *run, struct sx_error *error) {
         status = sx_run_pipelines(run, error);
     else
         sx_net_fail(run->options.net, error);
+    if (status == SX_OK)
+        status = sx_exchanges_compare(run, error);
     sx_exchanges_close(run);
     return status;
 }

@@ -146,6 +146,8 @@ SX_MUST_CHECK enum sx_status sx_exchange_create(struct sx_run *run, const struct
 bool sx_exchange_wants_size(const struct sx_plan *plan, bool is_build);
 /* Those kept rows, which the exchange's only pipeline gives. */
 void sx_exchange_set_kept(struct sx_sink *exchange, struct sx_collector *kept);
+/* Collective, after a run: compares what the ranks have got, for the report. */
+SX_MUST_CHECK enum sx_status sx_exchanges_compare(struct sx_run *run, struct sx_error *error);
 /* Connects all exchanges of a run with the other ranks; then, whatever became of the run, lets go of them. */
 SX_MUST_CHECK enum sx_status sx_exchanges_open(struct sx_run *run, struct sx_error *error);
 void sx_exchanges_close(struct sx_run *run);

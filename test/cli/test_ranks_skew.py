@@ -98,6 +98,17 @@ def check_told(tables, keys):
     require(heavy_keys(tables, QUERIES[0]) == [keys] * 2 * (keys > 0), f"{heavy_keys(tables, QUERIES[0])} is not {keys}")
 
 
+def check_balance(directory):
+    """Half of the probe side's rows have one key, and yet the ranks get about as many."""
+    os.mkdir(directory)
+    random = numpy.random.default_rng(3)
+    pq.write_table(make_table(random, "half", ROWS, "v", 0), f"{directory}/probe.parquet", row_group_size=200)
+    pq.write_table(make_table(random, "uniform", 500, "w", 0), f"{directory}/build.parquet")
+    out = query_stachio(Tables(directory), QUERIES[0], "--analyze", env=environment(3)).succeeded().out.decode()
+    balance = [float(n) for n in re.findall(r"EXCHANGE HASH: .*most/mean ([\d.]+), heavy keys: 1", out)]
+    require(len(balance) == 2 and balance[1] < 1.25, out)
+
+
 def main():
     checks = Checks()
     with scratch_directory() as directory:
@@ -110,6 +121,7 @@ def main():
                 if seed == 1 and shape in ("half", "two", "uniform"):
                     keys = {"half": 1, "two": 2, "uniform": 0}[shape]
                     cases.append((f"{shape}: {keys} heavy keys", functools.partial(check_told, tables, keys)))
+        cases.append(("balance", functools.partial(check_balance, os.path.join(directory, "balance"))))
         checks.run_all(cases)
     checks.finish()
 
