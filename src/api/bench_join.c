@@ -177,19 +177,13 @@ static struct sx_exec_options run_options(const struct join_bench *bench,
                                                [STACHIO_JOIN_TUNED] = SX_OVERLAP_COMBINED,
                                                [STACHIO_JOIN_CHUNKED] = SX_OVERLAP_FULL,
                                                [STACHIO_JOIN_DEFERRED] = SX_OVERLAP_FULL};
-    const struct stachio_db *db = bench->db;
-    return (struct sx_exec_options){
-        .backend = db->backend,
-        .pool = db->pool,
-        .storage = db->storage,
-        .team = db->team,
-        .net = db->net,
-        .tables = tables,
-        .n_tables = SX_BENCH_TABLES,
-        .overlap = overlaps[bench->options->variant],
-        .message_bytes = (size_t)bench->options->message_bytes,
-        .counts_early = bench->options->variant == STACHIO_JOIN_CHUNKED,
-    };
+    struct sx_exec_options options = sx_db_exec_options(bench->db);
+    options.tables = tables;
+    options.n_tables = SX_BENCH_TABLES;
+    options.overlap = overlaps[bench->options->variant];
+    options.message_bytes = (size_t)bench->options->message_bytes;
+    options.counts_early = bench->options->variant == STACHIO_JOIN_CHUNKED;
+    return options;
 }
 
 static enum sx_status run_once(const struct join_bench *bench, double *out_seconds, struct sx_error *error) {

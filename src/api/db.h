@@ -62,6 +62,9 @@ void sx_db_release(struct stachio_db *db);
 /* Starts threads and storage; with the lock held. */
 SX_MUST_CHECK enum sx_status sx_db_start(struct stachio_db *db, struct sx_error *error);
 
+/* What the database says of how queries run; the query's own is left zeroed. After sx_db_start. */
+struct sx_exec_options sx_db_exec_options(struct stachio_db *db);
+
 /* Translates a status; fills `out_error` (NULL allowed) when it is a failure. */
 enum stachio_status sx_api_fail(const struct sx_error *error, struct stachio_error *out_error);
 enum stachio_status sx_api_status(enum sx_status status);

@@ -72,10 +72,27 @@ static enum sx_status explain_file(struct sx_frontend *frontend, enum sx_status 
     return status;
 }
 
-static const enum sx_overlap overlaps[] = {[STACHIO_OVERLAP_FULL] = SX_OVERLAP_FULL,
-                                           [STACHIO_OVERLAP_COMBINED] = SX_OVERLAP_COMBINED,
-                                           [STACHIO_OVERLAP_IO] = SX_OVERLAP_IO,
-                                           [STACHIO_OVERLAP_BLOCKING] = SX_OVERLAP_BLOCKING};
+struct sx_exec_options sx_db_exec_options(struct stachio_db *db) {
+    static const enum sx_overlap overlaps[] = {[STACHIO_OVERLAP_FULL] = SX_OVERLAP_FULL,
+                                               [STACHIO_OVERLAP_COMBINED] = SX_OVERLAP_COMBINED,
+                                               [STACHIO_OVERLAP_IO] = SX_OVERLAP_IO,
+                                               [STACHIO_OVERLAP_BLOCKING] = SX_OVERLAP_BLOCKING};
+    static const enum sx_shuffle_compression compressions[] = {
+        [STACHIO_SHUFFLE_COMPRESSION_AUTO] = SX_COMPRESSION_AUTO,
+        [STACHIO_SHUFFLE_COMPRESSION_OFF] = SX_COMPRESSION_OFF,
+        [STACHIO_SHUFFLE_COMPRESSION_ON] = SX_COMPRESSION_ON};
+    return (struct sx_exec_options){
+        .backend = db->backend,
+        .pool = db->pool,
+        .message_pool = db->io_pool,
+        .storage = db->storage,
+        .team = db->team,
+        .queue_bytes = queue_bytes(db),
+        .net = db->net,
+        .overlap = overlaps[db->overlap],
+        .shuffle_compression = compressions[db->shuffle_compression],
+    };
+}
 
 /* The logical plan and the pipelines. */
 static enum sx_status plan_run(struct stachio_query *query, struct sx_error *error) {
@@ -94,28 +111,14 @@ static enum sx_status plan_run(struct stachio_query *query, struct sx_error *err
     query->has_plan = true;
     if (db->net)
         SX_TRY(distribute(query, error));
-    static const enum sx_shuffle_compression compressions[] = {
-        [STACHIO_SHUFFLE_COMPRESSION_AUTO] = SX_COMPRESSION_AUTO,
-        [STACHIO_SHUFFLE_COMPRESSION_OFF] = SX_COMPRESSION_OFF,
-        [STACHIO_SHUFFLE_COMPRESSION_ON] = SX_COMPRESSION_ON};
     if (!query->footprint)
         SX_TRY(sx_footprint_create(&query->footprint, error));
-    const struct sx_exec_options options = {
-        .backend = db->backend,
-        .pool = db->pool,
-        .message_pool = db->io_pool,
-        .storage = db->storage,
-        .team = db->team,
-        .cancel = &query->cancel,
-        .queue_bytes = queue_bytes(db),
-        .trace = query->trace,
-        .footprint = query->footprint,
-        .write = query->write,
-        .net = db->net,
-        .broadcast_bytes = query->broadcast_bytes,
-        .overlap = overlaps[db->overlap],
-        .shuffle_compression = compressions[db->shuffle_compression],
-    };
+    struct sx_exec_options options = sx_db_exec_options(db);
+    options.cancel = &query->cancel;
+    options.trace = query->trace;
+    options.footprint = query->footprint;
+    options.write = query->write;
+    options.broadcast_bytes = query->broadcast_bytes;
     struct sx_run *run;
     SX_TRY(sx_run_create(&options, &query->plan, &run, error));
     set_run(query, run);

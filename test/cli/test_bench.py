@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "lib"))
@@ -15,6 +16,7 @@ from oracle import run_stachio
 
 FAMILIES = {"copy", "eval_run", "eval_select", "gather", "concat", "mask_to_index", "hash", "partition", "group",
             "join_build", "join_probe", "join_filter", "sort"}
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 EMULATED = os.path.join(os.environ.get("BUILD_DIR", ""), "libstachio_cuda_emulated.so")
 
 
@@ -166,6 +168,36 @@ def check_join_timeline(scratch):
     require(samples[0][1] < samples[-1][1] and 0.95 * sent < samples[-1][1] < 1.15 * sent, str(samples[-1]))
 
 
+def run_script(*command):
+    done = subprocess.run([sys.executable, str(ROOT / "bench" / command[0]), *command[1:]], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    require(done.returncode == 0, done.stdout + done.stderr)
+    return done.stdout
+
+
+def check_join_figures(scratch):
+    """Figure 6 has a row a variant; in figure 8 the blocking variants run out of memory where the others go on."""
+    path = os.path.join(scratch, "figures.json")
+    out = run_script("join_figures", "--local", "--figures", "6,8", "--build", "100k", "--probe", "1M", "--most-ranks", "2", "--runs", "1",
+                     "--json", path, "--", "--threads", "1")
+    with open(path, encoding="utf-8") as file:
+        results = json.load(file)
+    by_variant = {}
+    for result in results:
+        by_variant.setdefault(result["variant"], []).append(result)
+    require(set(by_variant) == {"auto", "blocking", "tuned", "chunked", "deferred"} and "### Figure 8" in out, out)
+    for variant, found in by_variant.items():
+        failed = [result for result in found if result.get("out_of_memory")]
+        require(len(found) == 1 + 4 + 2 and bool(failed) == (variant in ("blocking", "tuned")), f"{variant}: {failed}")
+        require(found[0]["timeline"][-1][1] > 0, variant)
+
+
+def check_scale_model(_):
+    """The points that it was fitted to come out as they are."""
+    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in run_script("scale_model.py").splitlines() if line.startswith("|")]
+    seed = {line[0]: line for line in lines if "%)" in line[2]}
+    require(seed["64"][2] == "419 (+0 %)" and seed["1024"][1] == seed["1024"][3] == "833" and abs(int(seed["256"][1]) - 549) < 28, str(seed))
+
+
 def check_join_device(scratch):
     os.environ["STACHIO_CUDA_LIBRARY"] = EMULATED
     try:
@@ -194,7 +226,8 @@ def check_usage(_):
 def main():
     checks = Checks()
     with scratch_directory() as scratch:
-        cases = [check_cpu, check_filter, check_usage, check_scan, check_join_sizes, check_join_memory, check_join_timeline, check_join_usage]
+        cases = [check_cpu, check_filter, check_usage, check_scan, check_join_sizes, check_join_memory, check_join_timeline, check_join_usage,
+                 check_join_figures, check_scale_model]
         cases += [check_device, check_scan_device, check_join_device] if os.path.exists(EMULATED) else []
         for check in cases:
             with checks.case(check.__name__):
