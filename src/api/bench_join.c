@@ -180,6 +180,7 @@ static struct sx_exec_options run_options(const struct join_bench *bench,
     struct sx_exec_options options = sx_db_exec_options(bench->db);
     options.tables = tables;
     options.n_tables = SX_BENCH_TABLES;
+    options.broadcast_bytes = -1; /* both tables are repartitioned, however small */
     options.overlap = overlaps[bench->options->variant];
     options.message_bytes = (size_t)bench->options->message_bytes;
     options.counts_early = bench->options->variant == STACHIO_JOIN_CHUNKED;
@@ -250,7 +251,7 @@ static enum sx_status measure(const struct join_bench *bench, struct stachio_ben
     SX_TRY(run_once(bench, &seconds[0], error)); /* warms up */
     SX_TRY(peak_memory(bench, &out->peak_memory_bytes, error));
     for (int r = 0; r < runs; r++) {
-        exchanges[r] = 0;
+        seconds[r] = exchanges[r] = 0;
         SX_TRY(run_once(bench, &seconds[r], error));
         if (bench->db->net)
             SX_TRY(exchange_once(bench, &exchanges[r], error));

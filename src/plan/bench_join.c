@@ -40,14 +40,6 @@ static struct sx_plan *sums(struct sx_builder *b, struct sx_plan *child) {
     return sx_build_aggregate(b, child, NULL, 0, calls, child->n_columns + 1);
 }
 
-/* Of a plan with exchanges: those of the join's sides stay what they are, whatever the sizes. */
-static void fix_exchanges(struct sx_plan *plan) {
-    if (plan->kind == SX_PLAN_EXCHANGE)
-        plan->u.exchange.adaptive = false;
-    for (int32_t i = 0; i < plan->n_children; i++)
-        fix_exchanges(plan->children[i]);
-}
-
 /* Puts an exchange by the key above the table that a plan without a join begins with. */
 static bool exchange_table(struct distribution *d, struct sx_plan *plan) {
     while (plan->n_children > 0 && plan->children[0]->kind != SX_PLAN_MEMORY)
@@ -78,7 +70,6 @@ enum sx_status sx_bench_join_plan(const struct sx_bench_join_spec *spec, struct 
     if (!spec->has_ranks)
         return sx_plan_check(query, error);
     SX_TRY(sx_plan_distribute(query, NULL, error));
-    fix_exchanges(query->root);
     if (spec->is_shuffle && !exchange_table(&d, query->root))
         return no_plan(&local, error);
     return sx_plan_check(query, error);

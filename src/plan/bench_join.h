@@ -10,7 +10,7 @@ enum sx_bench_table { SX_BENCH_PROBE, SX_BENCH_BUILD, SX_BENCH_TABLES };
 struct sx_bench_join_spec {
     int32_t n_columns[SX_BENCH_TABLES];
     bool is_shuffle; /* the probe table is exchanged, and nothing joined */
-    bool has_ranks;  /* both tables are repartitioned by their keys, however small */
+    bool has_ranks;  /* exchanges are put in */
 };
 
 /* SELECT count(*), sum(each column of the probe, then of the build table) of the inner join by the keys; in
