@@ -231,10 +231,12 @@ static void keep_share(struct sx_scan *scan, const struct sx_scan_request *reque
     const unsigned share = (unsigned)request->share, n_shares = (unsigned)request->n_shares;
     const bool *is_local = request->is_local;
     const int n_units = scan->n_units;
-    sx_u128 total = 1, before = 0; /* one more than there are: never none */
+    sx_u128 total = 0, before = 0;
     for (int u = 0; u < n_units; u++)
         if (!is_local || is_local[scan->units[u].file])
             total += scan_unit_bytes(scan, &scan->units[u]);
+    if (total == 0)
+        total = 1;
     keep_none(scan);
     for (int u = 0; u < n_units; u++) {
         const struct scan_unit unit = scan->units[u];

@@ -166,6 +166,31 @@ static void test_shares(struct table table) {
     fixture_destroy(&fixture);
 }
 
+/* Whole row groups of a share, about as many rows as wanted, from the share's beginning and behind its
+ * middle. */
+static void test_sample(struct table table) {
+    static const struct {
+        int64_t sample_rows;
+        int n_shares, groups;
+    } cases[] = {{1, 0, 1}, {1, 3, 1}, {ROWS / 3, 0, 5}, {ROWS / 6, 2, 2}, {ROWS, 0, 15}, {ROWS, 3, 5}};
+    struct fixture fixture = fixture_create(0, 2);
+    struct taken taken = taken_create();
+    table.n_columns = 0; /* then row groups count alike */
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct sx_error error = {0};
+        struct sx_scan *scan;
+        struct sx_scan_request request = request_of(&table);
+        request.n_shares = cases[i].n_shares;
+        request.sample_rows = cases[i].sample_rows;
+        assert(sx_scan_open(fixture.storage, &request, NULL, &scan, &error) == SX_OK);
+        take_by(scan, 2, &taken);
+        assert(taken.error.status == SX_OK && taken.groups == cases[i].groups && taken.rows[0] == 1);
+        sx_scan_close(scan);
+    }
+    free(taken.rows);
+    fixture_destroy(&fixture);
+}
+
 /* Asks the kernel to drop the files from the page cache; where it does, the reader threads have to work. */
 static void test_cold(struct table *table) {
     struct fixture fixture = fixture_create(0, 3);
@@ -541,6 +566,7 @@ static bool test_variant(const struct table *shared) {
     test_whole(&table, 2, 3);
     test_batches(table);
     test_shares(table);
+    test_sample(table);
     test_cold(&table);
     test_little_memory(&table);
     test_cancel(&table);
