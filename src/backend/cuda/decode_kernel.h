@@ -2,7 +2,7 @@
 #ifndef SX_BACKEND_CUDA_DECODE_KERNEL_H
 #define SX_BACKEND_CUDA_DECODE_KERNEL_H
 
-#include "backend/cuda/kernel.h"
+#include "backend/cuda/block.h"
 #include "backend/cuda/launch_decode.h"
 #include "tensor/semantics_stored.h"
 
@@ -88,22 +88,44 @@ __device__ static inline bool hybrid_next(const struct hybrid &h, uint32_t *at, 
     return h.width >= 32 || run->value >> h.width == 0;
 }
 
-/* One thread: finds the runs in which the page's tiles of `needed` values begin. */
+/* A warp: finds the runs in which the page's tiles of `needed` values begin. Each lane reads a header as if a
+ * run began at its place, at one byte after another or, where runs are long, at steps of the last one's
+ * length, which the next ones mostly share. What are runs is then followed from lane to lane, so that memory
+ * is waited for once for all of them. */
 __device__ static inline void hybrid_walk(const struct decode_work &work, int32_t p, const struct hybrid &h,
                                           int64_t needed, enum decode_problem problem) {
+    constexpr uint32_t ALL = 0xffffffffu;
     struct decode_run_at *runs = work.runs + work.pages[p].first_tile;
-    uint32_t at = 0;
+    const uint32_t lane = threadIdx.x % CUDA_WARP;
+    uint32_t at = 0, step = 1;
     int64_t done = 0;
-    for (int64_t tile = 0; done < needed;) {
-        const uint32_t header = at;
-        struct hybrid_run run;
-        if (!hybrid_next(h, &at, &run)) {
-            page_fault(work, p, problem, (uint64_t)done, needed);
-            return;
+    while (done < needed) {
+        const uint64_t place = at + (uint64_t)lane * step;
+        const uint32_t header = place < h.size ? (uint32_t)place : h.size;
+        uint32_t behind = header;
+        struct hybrid_run run = {};
+        const bool is_good = hybrid_next(h, &behind, &run);
+        const uint32_t length = behind - header, steps = length / step;
+        const bool stays = is_good && steps * step == length && steps < CUDA_WARP - lane;
+        const uint32_t next = stays ? lane + steps : (uint32_t)CUDA_WARP;
+        uint32_t chain = 0, last = 0;
+        for (uint32_t l = 0; l < CUDA_WARP; l = __shfl_sync(ALL, next, (int)l)) {
+            chain |= 1u << l;
+            last = l;
         }
-        done += (int64_t)run.count;
-        for (; tile * DECODE_TILE < done && tile * DECODE_TILE < needed; tile++)
-            runs[tile] = {header, 0, (uint64_t)(tile * DECODE_TILE) - ((uint64_t)done - run.count)};
+        const int64_t count = is_good && (chain >> lane & 1) ? (int64_t)run.count : 0;
+        const int64_t end = done + warp_inclusive(count), begin = end - count;
+        for (int64_t tile = (begin + DECODE_TILE - 1) / DECODE_TILE;
+             tile * DECODE_TILE < end && tile * DECODE_TILE < needed; tile++)
+            runs[tile] = {header, 0, (uint64_t)(tile * DECODE_TILE - begin)};
+        if (lane == last && !is_good && begin < needed)
+            page_fault(work, p, problem, (uint64_t)begin, needed);
+        done = __shfl_sync(ALL, end, (int)last);
+        if (done < needed && !__shfl_sync(ALL, (int)is_good, (int)last))
+            return;
+        at = __shfl_sync(ALL, behind, (int)last);
+        step = __shfl_sync(ALL, length, (int)last);
+        step = step > CUDA_WARP ? step : 1;
     }
 }
 

@@ -1,5 +1,5 @@
 /* Definition levels to validity, and to where each row's value is.
- * Walks are of one thread a page, in blocks of their own so that pages spread over the processors; they look
+ * Walks are of one warp a page, in blocks of their own so that pages spread over the processors; they look
  * at run headers only (in the worst case one a byte, mostly one for 500 values). All else is parallel by
  * tiles and moves 4 bytes a row. */
 #include "backend/cuda/decode_kernel.h"
@@ -90,7 +90,7 @@ extern "C" {
 void cuda_decode_levels(cudaStream_t stream, const struct decode_work *work) {
     const struct decode_work w = *work;
     if (w.in_tile) {
-        SX_LAUNCH(walk_levels, (unsigned)w.n_pages, 1, 0, stream, w);
+        SX_LAUNCH(walk_levels, (unsigned)w.n_pages, CUDA_WARP, 0, stream, w);
         SX_LAUNCH(expand_levels, tile_warp_blocks(work), CUDA_THREADS, 0, stream, w);
     }
     SX_LAUNCH(sum_values, (unsigned)w.n_pages, 1, 0, stream, w);

@@ -26,6 +26,7 @@ __device__ static inline struct hybrid hybrid_of(const struct decode_page &page)
     return {page.body + page.text_at, page.body_bytes - page.text_at, page.code_width};
 }
 
+/* A block of one warp per page. */
 __global__ void walk_runs(struct decode_work work, enum decode_source source) {
     const int32_t p = (int32_t)blockIdx.x;
     if (work.pages[p].source == source && !work.states[p].is_bad)
@@ -157,7 +158,7 @@ template <typename T> static void take_entries(cudaStream_t stream, const struct
 template <typename T>
 static void decode_runs(cudaStream_t stream, const struct decode_work *work, enum decode_source source,
                         T *all) {
-    SX_LAUNCH(walk_runs, (unsigned)work->n_pages, 1, 0, stream, *work, source);
+    SX_LAUNCH(walk_runs, (unsigned)work->n_pages, CUDA_WARP, 0, stream, *work, source);
     SX_LAUNCH(expand_runs, tile_warp_blocks(work), CUDA_THREADS, 0, stream, *work, source, all);
 }
 
