@@ -6,6 +6,36 @@
 
 enum sx_like_result { SX_LIKE_NO, SX_LIKE_YES, SX_LIKE_BAD_ESCAPE };
 
+/* First place of `byte` from `at` on, or `text_bytes`. Looks at eight bytes at a time. */
+SX_BOTH uint32_t sx_text_find_byte(const char *text, uint32_t text_bytes, uint32_t at, char byte) {
+    const uint64_t ones = UINT64_C(0x0101010101010101), wanted = ones * (uint8_t)byte;
+    while (at < text_bytes) {
+        if ((uintptr_t)(text + at) % 8 != 0 || text_bytes - at < 8) {
+            if (text[at] == byte)
+                return at;
+            at++;
+            continue;
+        }
+        uint64_t word;
+        memcpy(&word, __builtin_assume_aligned(text + at, 8), sizeof word);
+        word ^= wanted; /* has a zero byte at the place */
+        if ((word - ones) & ~word & ones << 7) {
+            for (; word & 0xff; word >>= 8)
+                at++;
+            return at;
+        }
+        at += 8;
+    }
+    return text_bytes;
+}
+
+/* Where the text can go on that a '%' has skipped, with `next` behind it in the pattern. */
+SX_BOTH uint32_t sx_like_skip(const char *text, uint32_t text_bytes, uint32_t at, char next, bool has_escape,
+                              char escape) {
+    const bool is_itself = next != '%' && next != '_' && !(has_escape && next == escape);
+    return is_itself ? sx_text_find_byte(text, text_bytes, at, next) : at;
+}
+
 /* '%' is any bytes, '_' one character; behind the escape character a character stands for itself. Going back
  * to the last '%' only is enough, since what an earlier one took can be taken shortest. */
 SX_BOTH enum sx_like_result sx_like(const char *text, uint32_t text_bytes, const char *pattern,
@@ -21,9 +51,9 @@ SX_BOTH enum sx_like_result sx_like(const char *text, uint32_t text_bytes, const
             }
         } else if (p < pattern_bytes && pattern[p] == '%') {
             retry_pattern = ++p;
-            retry_text = t;
             if (p == pattern_bytes)
                 return SX_LIKE_YES;
+            retry_text = t = sx_like_skip(text, text_bytes, t, pattern[p], has_escape, escape);
             continue;
         } else if (p < pattern_bytes && pattern[p] == '_') {
             p++;
@@ -36,7 +66,7 @@ SX_BOTH enum sx_like_result sx_like(const char *text, uint32_t text_bytes, const
         if (retry_pattern == UINT32_MAX)
             return SX_LIKE_NO;
         p = retry_pattern;
-        t = ++retry_text;
+        retry_text = t = sx_like_skip(text, text_bytes, retry_text + 1, pattern[p], has_escape, escape);
     }
     while (p < pattern_bytes && pattern[p] == '%' && !(has_escape && escape == '%'))
         p++;

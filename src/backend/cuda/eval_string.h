@@ -26,14 +26,16 @@ __device__ static inline struct sx_string eval_view(const char *bytes, uint32_t 
 
 /* ---- tests ---- */
 
+/* The part is no longer than the text. */
 __device__ static inline bool eval_contains(const char *text, uint32_t text_bytes, const char *part,
                                             uint32_t part_bytes) {
     if (part_bytes == 0)
         return true;
-    for (uint32_t at = 0; at + part_bytes <= text_bytes; at++)
-        if (text[at] == part[0] && sx_bytes_compare(text + at, part, part_bytes) == 0)
-            return true;
-    return false;
+    const uint32_t n_places = text_bytes - part_bytes + 1;
+    uint32_t at = sx_text_find_byte(text, n_places, 0, part[0]);
+    while (at < n_places && sx_bytes_compare(text + at, part, part_bytes) != 0)
+        at = sx_text_find_byte(text, n_places, at + 1, part[0]);
+    return at < n_places;
 }
 
 __device__ static inline bool eval_test_part(const struct cuda_eval_step &step, const struct sx_string &text,
