@@ -191,7 +191,7 @@ void stachio_query_report(struct stachio_query *query, struct stachio_report *ou
         .plan_seconds = query->plan_seconds,
         .execute_seconds = query->execute_seconds,
         .peak_memory_bytes = (int64_t)sx_pool_usage(query->db->pool).peak_bytes,
-        .network = query->db->net ? sx_net_transport(query->db->net) : NULL,
+        .network = query->db->net ? query->db->network : NULL,
     };
     out_report->n_ranks = copy_ranks(query, &out_report->ranks);
     stachio_query_progress(query, &out_report->progress);

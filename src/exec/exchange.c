@@ -69,6 +69,7 @@ static bool has_frame(struct sx_exchange *exchange, struct exchange_worker *stat
     while (receive(exchange, &message)) {
         if (message.bytes > 0) {
             state->from = message.rank;
+            state->is_on_device = message.on_device;
             state->reader = (struct sx_wire_reader){message.buffer, message.bytes, exchange->types,
                                                     exchange->plan->n_columns, 0};
             return true;

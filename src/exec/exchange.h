@@ -48,6 +48,7 @@ struct exchange_worker {
     struct exchange_outgoing *outgoing; /* by rank; of EXCHANGE_TO_ALL the first stands for all */
     struct sx_wire_reader reader;       /* of the message that it unpacks; its buffer NULL: none */
     int from;                           /* whose message that is */
+    bool is_on_device;                  /* the message */
     struct exchange_list held;          /* to be sent, of a blocking exchange */
     struct exchange_packing packing[2]; /* for this host, and for others */
 };

@@ -1,19 +1,25 @@
 /* Exchanges of a backend with memory of its own: rows are packed there, and a message is one frame
- * (tensor/rows.h), which goes by way of the host's memory. */
+ * (tensor/rows.h). Where the net has a link frames go from device to device, but for small ones: these, and
+ * all without a link, go by way of the host's memory. */
 #include <stdlib.h>
 
 #include "exec/exchange.h"
 
 /* Takes the frame over. */
 static enum sx_status send_frame(struct sx_exchange *exchange, struct sx_worker *worker, int rank,
-                                 struct sx_buffer *frame) {
-    const struct sx_net_message message = {.rank = rank, .buffer = frame, .bytes = frame->size_bytes};
+                                 struct sx_buffer *frame, bool on_device) {
+    const struct sx_net_message message = {
+        .rank = rank, .buffer = frame, .bytes = frame->size_bytes, .on_device = on_device};
     return exchange_give(exchange, worker, &message);
 }
 
-/* As it travels. Takes the frame over. */
-static enum sx_status make_portable(struct sx_worker *worker, struct sx_buffer **frame) {
+/* As it travels. */
+static enum sx_status make_portable(struct sx_worker *worker, struct sx_buffer **frame, bool *out_on_device) {
     struct sx_buffer *host = NULL;
+    *out_on_device =
+        sx_net_has_link(worker->run->options.net) && (*frame)->size_bytes >= worker->run->options.link_bytes;
+    if (*out_on_device)
+        return SX_OK;
     enum sx_status status = sx_ops(worker)->bytes_to_host(worker->stream, *frame, (*frame)->size_bytes,
                                                           sx_message_pool(&worker->run->options), &host);
     sx_buffer_release(*frame);
@@ -30,10 +36,11 @@ enum sx_status exchange_device_send_whole(struct sx_exchange *exchange, struct s
                                      exchange_place(exchange, worker), &frame));
     if (!frame)
         return SX_OK;
-    enum sx_status status = make_portable(worker, &frame);
+    bool on_device;
+    enum sx_status status = make_portable(worker, &frame, &on_device);
     for (int r = 0; status == SX_OK && r < (to_all ? exchange->n_ranks : 1); r++)
         if (r != exchange->rank)
-            status = send_frame(exchange, worker, r, sx_buffer_retain(frame));
+            status = send_frame(exchange, worker, r, sx_buffer_retain(frame), on_device);
     sx_buffer_release(frame);
     return status;
 }
@@ -57,10 +64,11 @@ enum sx_status exchange_device_send_parts(struct sx_exchange *exchange, struct s
     for (int r = 0; r < n_ranks; r++) {
         if (!frames[r])
             continue;
-        SX_GO(make_portable(worker, &frames[r]));
+        bool on_device;
+        SX_GO(make_portable(worker, &frames[r], &on_device));
         struct sx_buffer *frame = frames[r];
         frames[r] = NULL;
-        SX_GO(send_frame(exchange, worker, r, frame));
+        SX_GO(send_frame(exchange, worker, r, frame, on_device));
     }
 out:
     for (int r = 0; r < n_ranks; r++)
@@ -73,12 +81,16 @@ out:
 enum sx_status exchange_device_unpack(struct sx_exchange *exchange, struct sx_worker *worker,
                                       struct sx_batch *out_batch, int64_t *out_sequence) {
     struct exchange_worker *state = &exchange->workers[worker->index];
-    struct sx_buffer *host = state->reader.buffer, *frame;
+    struct sx_buffer *frame = state->reader.buffer;
     const size_t bytes = state->reader.bytes;
+    enum sx_status status = SX_OK;
     state->reader.buffer = NULL;
-    enum sx_status status = sx_ops(worker)->bytes_from_host(worker->stream, host, bytes, &frame);
-    sx_buffer_release(host);
-    SX_TRY(status);
+    if (!state->is_on_device) {
+        struct sx_buffer *host = frame;
+        status = sx_ops(worker)->bytes_from_host(worker->stream, host, bytes, &frame);
+        sx_buffer_release(host);
+        SX_TRY(status);
+    }
     status = sx_ops(worker)->rows_unpack(worker->stream, frame, bytes, exchange->types,
                                          exchange->plan->n_columns, out_batch, out_sequence);
     sx_buffer_release(frame);

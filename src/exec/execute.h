@@ -53,6 +53,7 @@ struct sx_exec_options {
     /* NULL: there is one rank. Else all ranks run the same plan, which sx_plan_distribute has made, and rank
      * 0 gets the answer; `write` is rank 0's. */
     struct sx_net *net;
+    size_t link_bytes;                  /* messages from this size on go from device to device */
     int64_t broadcast_bytes;            /* build sides up to this size are sent to all ranks */
     const struct sx_exec_table *tables; /* of MEMORY nodes, by id */
     int n_tables;

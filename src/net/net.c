@@ -101,6 +101,10 @@ void sx_net_fail(struct sx_net *net, const struct sx_error *error) {
 void sx_net_send(struct sx_net *net, int rank, const struct sx_frame *frame, struct sx_buffer *buffer,
                  size_t bytes) {
     net->in_flight++;
+    if (frame->flags & SX_FRAME_ON_DEVICE) {
+        sx_rounds_send(net->rounds, rank, frame, buffer, bytes);
+        return;
+    }
     if (frame->kind == SX_FRAME_MESSAGE)
         sx_net_pace_begin(net, rank, bytes);
     net->transport->ops->send(net->transport, rank, frame, buffer, bytes);
@@ -252,6 +256,7 @@ void sx_net_close(struct sx_net *net) {
         status = sx_net_wait(net, sx_net_unsent, NULL, true, NULL, NULL);
     sx_net_unlock(net);
     (void)status; /* a lost rank has been told of; there is nothing to wait for then */
+    sx_rounds_close(net);
     if (net->transport->ops->close(net->transport))
         destroy(net);
 }

@@ -21,6 +21,8 @@ int sx_net_rank(const struct sx_net *net);
 int sx_net_size(const struct sx_net *net);
 /* "self", "local", "ucx" and what it goes over; borrowed from the net. */
 const char *sx_net_transport(const struct sx_net *net);
+/* Messages may be on devices: they go from one to the other. */
+bool sx_net_has_link(const struct sx_net *net);
 /* "rank 3 (host node7, pid 4242)"; borrowed from the net. */
 const char *sx_net_rank_name(const struct sx_net *net, int rank);
 
@@ -65,13 +67,15 @@ SX_MUST_CHECK enum sx_status sx_net_barrier(struct sx_net *net, const atomic_boo
 /* ---- channels: streams of messages among all ranks; those of one rank to another may overtake each other
  * ---- */
 
-/* A message's bytes, at the start of a buffer of host memory. A received one is of the channel's pool; of the
+/* A message's bytes, at the start of a buffer of host memory, or of this rank's device where the net has a
+ * link (net/link.h). A received one is of the channel's pool; of the
  * sender's where that is this rank, and of the net's where it came before the channel was there. One without
  * bytes may have no buffer. */
 struct sx_net_message {
     int rank;                 /* whom it is for, or from */
     struct sx_buffer *buffer; /* one reference, which goes with the message */
     size_t bytes;
+    bool on_device; /* never to the own rank */
 };
 
 struct sx_channel_options {

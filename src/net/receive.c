@@ -101,6 +101,11 @@ static struct sx_kept *take(struct sx_net *net, struct sx_kept *kept) {
         sx_net_pass_barrier(net);
         break;
     case SX_FRAME_FAIL: take_failure(net, kept); break;
+    case SX_FRAME_ROUND:
+        if (!net->rounds)
+            break;
+        sx_rounds_take(net->rounds, kept);
+        return NULL;
     case SX_FRAME_LOST:
         net->left[kept->message.rank] = true;
         if (kept->frame.value < (uint64_t)net->size && (int)kept->frame.value != net->rank)
@@ -123,7 +128,11 @@ static void received(void *context, int rank, const struct sx_frame *frame, stru
         sx_net_fail(net, &error);
         return;
     }
-    *kept = (struct sx_kept){.frame = *frame, .message = {.rank = rank, .buffer = buffer, .bytes = bytes}};
+    *kept = (struct sx_kept){.frame = *frame,
+                             .message = {.rank = rank,
+                                         .buffer = buffer,
+                                         .bytes = bytes,
+                                         .on_device = (frame->flags & SX_FRAME_ON_DEVICE) != 0}};
     pthread_mutex_lock(&net->lock);
     kept = take(net, kept);
     sx_net_unlock(net);
@@ -133,7 +142,7 @@ static void received(void *context, int rank, const struct sx_frame *frame, stru
 static void sent(void *context, int rank, const struct sx_frame *frame, size_t bytes) {
     struct sx_net *net = context;
     pthread_mutex_lock(&net->lock);
-    if (frame->kind == SX_FRAME_MESSAGE)
+    if (frame->kind == SX_FRAME_MESSAGE && !(frame->flags & SX_FRAME_ON_DEVICE))
         sx_net_pace_end(net, rank, bytes);
     if (--net->in_flight == 0)
         pthread_cond_broadcast(&net->changed);

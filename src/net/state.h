@@ -18,6 +18,8 @@ struct sx_kept_list {
     struct sx_kept *first, *last;
 };
 
+struct sx_rounds;
+
 /* A channel's traffic with one rank, the own one included. */
 struct sx_flow {
     struct sx_kept_list waiting;               /* for credit */
@@ -76,6 +78,7 @@ struct sx_net {
     struct sx_kept_list early;       /* of channels that are not there yet */
     struct sx_kept_list collectives; /* parts that have come */
     int wakes_due;
+    struct sx_rounds *rounds;       /* NULL: there is no link */
     atomic_int_fast64_t sent_bytes; /* of channels' messages, once they have gone */
 };
 
@@ -137,6 +140,15 @@ void sx_channel_drop_waiting(struct sx_channel *channel);
 void sx_channel_wake(struct sx_channel *channel);
 /* Frees it if it has been destroyed and nothing is left to send. */
 void sx_channel_bury(struct sx_channel *channel);
+
+/* ---- rounds.c; with the lock held ---- */
+
+/* A message between devices, and another rank's announcement: both are taken over. */
+void sx_rounds_send(struct sx_rounds *rounds, int rank, const struct sx_frame *frame,
+                    struct sx_buffer *buffer, size_t bytes);
+void sx_rounds_take(struct sx_rounds *rounds, struct sx_kept *kept);
+/* Without the lock: nothing is on its way any more, or a rank is lost. */
+void sx_rounds_close(struct sx_net *net);
 
 /* ---- receive.c ---- */
 

@@ -16,6 +16,7 @@ enum sx_frame_kind {
     SX_FRAME_BARRIER,   /* ends the epoch */
     SX_FRAME_FAIL,      /* value: status; payload: text */
     SX_FRAME_LEAVE,     /* the sender needs nobody any more */
+    SX_FRAME_ROUND,     /* of messages between devices; value: its number; payload: see rounds.c */
     SX_FRAME_LOST       /* value: the rank that is lost, because of which the sender leaves */
 };
 
@@ -24,9 +25,11 @@ struct sx_frame {
     uint32_t kind;
     uint32_t epoch;   /* barriers that the sender has left behind */
     uint32_t channel; /* number in its epoch */
-    uint32_t unused;
+    uint32_t flags;   /* SX_FRAME_ON_DEVICE */
     uint64_t value;
 };
+
+enum { SX_FRAME_ON_DEVICE = 1 /* of a message: its buffer is device memory, and a link carries it */ };
 
 struct sx_transport;
 struct sx_transport_raw;

@@ -14,6 +14,7 @@ from check import Checks, require, scratch_directory
 from oracle import DuckDB, Tables, check_equal, run_stachio
 
 EMULATED = os.path.join(os.environ.get("BUILD_DIR", ""), "libstachio_cuda_emulated.so")
+NCCL = os.path.join(os.environ.get("BUILD_DIR", ""), "libnccl_emulated.so")
 NOWHERE = "/nowhere/libstachio_cuda.so"
 QUERIES = ("SELECT k, count(*), sum(v) FROM t GROUP BY k ORDER BY k", "SELECT v, s FROM t WHERE v % 7 = 3 ORDER BY s, v LIMIT 9",
            "SELECT count(*), min(a.s) FROM t a JOIN t b ON a.v = b.k WHERE b.s LIKE '%1%'")
@@ -99,11 +100,32 @@ def check_ranks(tables):
                 "ranks on the CPU")
 
 
+def check_links(tables):
+    """Rows go from GPU to GPU where each rank has its own and NCCL is there; else --analyze says why not."""
+    def network():
+        text = analyze(tables, "--device", "cuda")
+        return re.search("^Network +(.*)$", text, re.MULTILINE).group(1)
+
+    base = {"STACHIO_CUDA_LIBRARY": EMULATED, "STACHIO_NCCL_LIBRARY": NCCL, "STACHIO_LOCAL_RANKS": "3", "STACHIO_LINK_BYTES": "1",
+            "STACHIO_BROADCAST_BYTES": "0", "CUDA_EMULATOR_DEVICES": "3", "NCCL_EMULATOR_TELL": None, "STACHIO_TRANSPORT": None}
+    with environment(**base):
+        for sql in QUERIES:
+            check_equal(tables, DuckDB(tables), sql, "--fallback", "forbid", "--device", "cuda")
+    with environment(**{**base, "NCCL_EMULATOR_TELL": "1"}):
+        run = run_stachio([*tables.options(), "-c", QUERIES[2], "--analyze", "--device", "cuda"]).succeeded()
+        require(b"local; GPU to GPU by NCCL 2." in run.out, str(run))
+        require(re.search(r"emulated NCCL: rank \d sent [1-9]", run.error), str(run))
+    for values, reason in (({"CUDA_EMULATOR_DEVICES": "2"}, "ranks share a GPU"), ({"STACHIO_TRANSPORT": "host"}, "STACHIO_TRANSPORT=host"),
+                           ({"STACHIO_NCCL_LIBRARY": NOWHERE}, "no NCCL: ")):
+        with environment(**{**base, **values}):
+            require(f"local; GPU to GPU by the host's memory: {reason}" in network(), reason)
+
+
 def main():
     checks = Checks()
     with scratch_directory() as scratch:
         tables = make_tables(os.path.join(scratch, "tables"))
-        for check in [check_without_gpu, check_environment] + ([check_emulated, check_ranks] if os.path.exists(EMULATED) else []):
+        for check in [check_without_gpu, check_environment] + ([check_emulated, check_ranks, check_links] if os.path.exists(EMULATED) else []):
             with checks.case(check.__name__):
                 check(tables)
     checks.finish()

@@ -1,0 +1,118 @@
+/* Whether rows go from GPU to GPU, or by way of the host's memory: decided once, for all ranks. */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/library.h"
+#include "api/ranks.h"
+#include "net/nccl/load.h"
+
+enum { REASON_BYTES = 128 };
+
+struct functions {
+    sx_nccl_check_function check;
+    sx_nccl_make_id_function make_id;
+    sx_nccl_open_function open;
+};
+
+static struct functions find_functions(const struct stachio_db *db) {
+    void *library = db->device.library;
+    return (struct functions){
+        (sx_nccl_check_function)(uintptr_t)dlsym(library, "sx_nccl_check"),
+        (sx_nccl_make_id_function)(uintptr_t)dlsym(library, "sx_nccl_make_id"),
+        (sx_nccl_open_function)(uintptr_t)dlsym(library, "sx_nccl_open"),
+    };
+}
+
+static bool is_shared(const struct stachio_db *db, int n_ranks, int rank) {
+    for (int r = 0; r < n_ranks; r++)
+        if (r != rank && !strcmp(db->seats[r].host, db->seats[rank].host) &&
+            !strcmp(db->seats[r].bus, db->seats[rank].bus))
+            return true;
+    return false;
+}
+
+/* Why this rank can't; empty: it can. */
+static void find_reason(const struct stachio_db *db, const struct functions *functions, struct sx_net *net,
+                        char reason[REASON_BYTES]) {
+    const char *wanted = sx_environment("STACHIO_TRANSPORT");
+    struct sx_error error = {0};
+    if (wanted && !strcmp(wanted, "host"))
+        snprintf(reason, REASON_BYTES, "STACHIO_TRANSPORT=host");
+    else if (is_shared(db, sx_net_size(net), sx_net_rank(net)))
+        snprintf(reason, REASON_BYTES, "ranks share a GPU");
+    else if (!functions->check || !functions->make_id || !functions->open)
+        snprintf(reason, REASON_BYTES, "the CUDA library has no NCCL");
+    else if (functions->check(&error) != SX_OK)
+        snprintf(reason, REASON_BYTES, "%.100s", error.text);
+}
+
+/* The first rank's that has one comes to all. */
+static enum sx_status share_reason(struct sx_net *net, char reason[REASON_BYTES], struct sx_error *error) {
+    const int size = sx_net_size(net);
+    char *all = calloc((size_t)size, REASON_BYTES);
+    enum sx_status status = all ? sx_net_gather(net, reason, REASON_BYTES, all, NULL, error)
+                                : sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for %d ranks", size);
+    for (int r = size - 1; status == SX_OK && r >= 0; r--)
+        if (all[(size_t)r * REASON_BYTES])
+            memcpy(reason, all + (size_t)r * REASON_BYTES, REASON_BYTES);
+    free(all);
+    return status;
+}
+
+/* What goes wrong here is a reason, too. */
+static enum sx_status open_link(const struct stachio_db *db, const struct functions *functions,
+                                struct sx_net *net, struct sx_link **out_link, char reason[REASON_BYTES],
+                                struct sx_error *error) {
+    struct sx_arena arena = {0};
+    struct sx_error problem = {0};
+    char id[SX_NCCL_ID_BYTES] = {0};
+    const void *data = id;
+    size_t bytes = sizeof id;
+    const bool has_id = sx_net_rank(net) != 0 || functions->make_id(id, &problem) == SX_OK;
+    enum sx_status status = sx_net_broadcast(net, 0, &arena, &data, &bytes, NULL, error);
+    if (status == SX_OK && has_id && bytes == sizeof id &&
+        functions->open(db->backend, db->pool, sx_net_rank(net), sx_net_size(net), data, out_link,
+                        &problem) != SX_OK)
+        *out_link = NULL;
+    if (!*out_link)
+        snprintf(reason, REASON_BYTES, "%.100s", problem.text);
+    sx_arena_release(&arena);
+    return status == SX_OK ? share_reason(net, reason, error) : status;
+}
+
+/* Nothing listens on another address than the network's own. Whoever has set it knows better. */
+static void choose_interface(const struct stachio_db *db, int n_ranks, const char *interface) {
+    char exactly[64];
+    bool is_one_host = true;
+    for (int r = 1; r < n_ranks; r++)
+        is_one_host = is_one_host && !strcmp(db->seats[r].host, db->seats[0].host);
+    snprintf(exactly, sizeof exactly, "=%s", interface ? interface : "lo");
+    if (interface || is_one_host)
+        setenv("NCCL_SOCKET_IFNAME", exactly, 0);
+}
+
+enum sx_status sx_ranks_link(struct stachio_db *db, struct sx_net *net, const char *interface,
+                             struct sx_error *error) {
+    char reason[REASON_BYTES] = "";
+    struct sx_link *link = NULL;
+    snprintf(db->network, sizeof db->network, "%s", sx_net_transport(net));
+    if (!db->device.library || sx_net_size(net) == 1)
+        return SX_OK;
+    const struct functions functions = find_functions(db);
+    choose_interface(db, sx_net_size(net), interface);
+    find_reason(db, &functions, net, reason);
+    SX_TRY(share_reason(net, reason, error));
+    enum sx_status status = SX_OK;
+    if (!*reason)
+        status = open_link(db, &functions, net, &link, reason, error);
+    if (link && (*reason || status != SX_OK)) {
+        link->ops->destroy(link, false);
+        link = NULL;
+    }
+    SX_TRY(status);
+    snprintf(db->network, sizeof db->network, "%.100s; GPU to GPU by %s%s", sx_net_transport(net),
+             link ? link->name : "the host's memory: ", link ? "" : reason);
+    return link ? sx_net_set_link(net, link, error) : SX_OK;
+}

@@ -1,0 +1,44 @@
+/* A link moves messages whose buffers are device memory between all ranks of a net, in rounds (rounds.c). It
+ * is made by whoever knows the devices. */
+#ifndef SX_NET_LINK_H
+#define SX_NET_LINK_H
+
+#include "net/net.h"
+
+/* Bytes to a rank, or from it. */
+struct sx_link_part {
+    int rank;
+    struct sx_buffer *buffer; /* of a receive NULL: the bytes are not kept */
+    size_t bytes;             /* > 0 */
+};
+
+struct sx_link;
+
+struct sx_link_ops {
+    /* Room for a message that comes: one reference. */
+    SX_MUST_CHECK enum sx_status (*allocate)(struct sx_link *link, size_t bytes,
+                                             struct sx_buffer **out_buffer, struct sx_error *error);
+    /* Every rank calls it for a round, with parts that match: between two ranks they are in the same order.
+     * Blocks until all sent bytes may be reused and all received ones can be read by any stream. Where
+     * gives_up(context) becomes true it ends soon, with SX_RANK_LOST; after an error the link is of no use
+     * any more. */
+    SX_MUST_CHECK enum sx_status (*exchange)(struct sx_link *link, const struct sx_link_part *sends,
+                                             int n_sends, const struct sx_link_part *receives, int n_receives,
+                                             bool (*gives_up)(void *context), void *context,
+                                             struct sx_error *error);
+    /* `clean`: all ranks do so, and nothing is on its way. */
+    void (*destroy)(struct sx_link *link, bool clean);
+};
+
+/* A link's struct begins with it. */
+struct sx_link {
+    const struct sx_link_ops *ops;
+    const char *name; /* "NCCL 2.28.3" */
+};
+
+/* Messages on devices may be sent once all ranks have come back from it: all call it, before they create
+ * channels. Takes the link over in every case; sx_net_close destroys it. */
+SX_MUST_CHECK enum sx_status sx_net_set_link(struct sx_net *net, struct sx_link *link,
+                                             struct sx_error *error);
+
+#endif

@@ -1,0 +1,288 @@
+/* A link by NCCL: a round is one group of sends and receives on a stream of its own. The communicator does
+ * not block, so that a lost rank ends what waits for it. */
+#include <dlfcn.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "backend/cuda/cuda.h"
+#include "base/clock.h"
+#include "net/nccl/load.h"
+#include "net/nccl/nccl_api.h"
+
+enum {
+    PIECE_BYTES = 64 << 20, /* of a message: what is not kept goes to a buffer of this size */
+    INIT_S = 60,
+    END_S = 2,
+    SPIN_NS = 200000,
+    SLEEP_NS = 20000
+};
+
+struct nccl_functions {
+#define NCCL_FIELD(name, type) __typeof__((type)0) name;
+    NCCL_FUNCTION_LIST(NCCL_FIELD)
+#undef NCCL_FIELD
+};
+
+struct nccl_link {
+    struct sx_link base;
+    struct nccl_functions nccl;
+    void *library;
+    struct sx_stream *stream;
+    struct cuda_stream *cuda; /* the same */
+    struct ncclComm *comm;
+    cudaEvent_t event;
+    struct sx_buffer *dropped; /* what nobody keeps; NULL until it is needed */
+    char name[32];
+};
+
+/* ---- the library ---- */
+
+static enum sx_status load(void **out_library, struct nccl_functions *out, struct sx_error *error) {
+    const char *wanted = getenv("STACHIO_NCCL_LIBRARY");
+    setenv("NCCL_NVLS_ENABLE", "0", 1); /* no multicast: it is left alone */
+    void *library = dlopen(wanted && *wanted ? wanted : "libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+        return sx_error_set(error, SX_UNSUPPORTED, "no NCCL: %s", dlerror());
+    const char *missing = NULL;
+#define NCCL_FIND(name, type)                                            \
+    out->name = (__typeof__(out->name))(uintptr_t)dlsym(library, #name); \
+    missing = out->name ? missing : #name;
+    NCCL_FUNCTION_LIST(NCCL_FIND)
+#undef NCCL_FIND
+    if (missing) {
+        dlclose(library);
+        return sx_error_set(error, SX_UNSUPPORTED, "no NCCL that is new enough: it lacks %s", missing);
+    }
+    *out_library = library;
+    return SX_OK;
+}
+
+enum sx_status sx_nccl_check(struct sx_error *error) {
+    struct nccl_functions nccl;
+    void *library;
+    SX_TRY(load(&library, &nccl, error));
+    dlclose(library);
+    return SX_OK;
+}
+
+static enum sx_status check(const struct nccl_functions *nccl, int result, const char *what,
+                            struct sx_error *error) {
+    return result == ncclSuccess || result == ncclInProgress
+               ? SX_OK
+               : sx_error_set(error, SX_INTERNAL, "%s: %s", what, nccl->ncclGetErrorString(result));
+}
+
+enum sx_status sx_nccl_make_id(char out_id[SX_NCCL_ID_BYTES], struct sx_error *error) {
+    struct nccl_functions nccl;
+    void *library;
+    ncclUniqueId id;
+    SX_TRY(load(&library, &nccl, error));
+    /* the library stays: it listens for the others */
+    SX_TRY(check(&nccl, nccl.ncclGetUniqueId(&id), "ncclGetUniqueId", error));
+    memcpy(out_id, id.internal, sizeof id.internal);
+    return SX_OK;
+}
+
+/* ---- waiting ---- */
+
+static void pause_since(int64_t began_ns) {
+    const struct timespec moment = {.tv_nsec = SLEEP_NS};
+    if (sx_clock_ns() - began_ns < SPIN_NS)
+        sched_yield();
+    else
+        nanosleep(&moment, NULL);
+}
+
+/* Until the communicator has done what it was asked for on the host. */
+static enum sx_status settle(struct nccl_link *link, bool (*gives_up)(void *context), void *context,
+                             const char *what, struct sx_error *error) {
+    const int64_t began_ns = sx_clock_ns();
+    for (;;) {
+        int state = ncclSuccess;
+        const int result = link->nccl.ncclCommGetAsyncError(link->comm, &state);
+        if (result != ncclSuccess || state != ncclInProgress)
+            return check(&link->nccl, result != ncclSuccess ? result : state, what, error);
+        if (gives_up(context))
+            return sx_error_set(error, SX_RANK_LOST, "%s: given up", what);
+        pause_since(began_ns);
+    }
+}
+
+/* Until the device is through. */
+static enum sx_status finish(struct nccl_link *link, bool (*gives_up)(void *context), void *context,
+                             struct sx_error *error) {
+    const int64_t began_ns = sx_clock_ns();
+    cudaError_t result = cudaEventRecord(link->event, link->cuda->handle);
+    while (result == cudaSuccess && (result = cudaEventQuery(link->event)) == cudaErrorNotReady) {
+        int state = ncclSuccess;
+        (void)cudaGetLastError();
+        if (link->nccl.ncclCommGetAsyncError(link->comm, &state) != ncclSuccess || state != ncclSuccess)
+            return sx_error_set(error, SX_INTERNAL, "a round: %s", link->nccl.ncclGetErrorString(state));
+        if (gives_up(context))
+            return sx_error_set(error, SX_RANK_LOST, "a round: given up");
+        pause_since(began_ns);
+        result = cudaSuccess;
+    }
+    if (result != cudaSuccess)
+        return sx_error_set(error, SX_INTERNAL, "a round: %s", cudaGetErrorString(result));
+    const enum sx_status status = cuda_sync(link->cuda, "a round");
+    if (status != SX_OK)
+        *error = link->stream->error;
+    return status;
+}
+
+/* ---- a round ---- */
+
+static int send_part(struct nccl_link *link, const struct sx_link_part *part) {
+    int result = ncclSuccess;
+    for (size_t at = 0; result == ncclSuccess && at < part->bytes; at += PIECE_BYTES) {
+        const size_t n = part->bytes - at < PIECE_BYTES ? part->bytes - at : PIECE_BYTES;
+        result = link->nccl.ncclSend((const char *)part->buffer->data + at, n, ncclChar, part->rank,
+                                     link->comm, link->cuda->handle);
+    }
+    return result;
+}
+
+static int receive_part(struct nccl_link *link, const struct sx_link_part *part) {
+    int result = ncclSuccess;
+    for (size_t at = 0; result == ncclSuccess && at < part->bytes; at += PIECE_BYTES) {
+        const size_t n = part->bytes - at < PIECE_BYTES ? part->bytes - at : PIECE_BYTES;
+        char *to = part->buffer ? (char *)part->buffer->data + at : link->dropped->data;
+        result = link->nccl.ncclRecv(to, n, ncclChar, part->rank, link->comm, link->cuda->handle);
+    }
+    return result;
+}
+
+static int issue(struct nccl_link *link, const struct sx_link_part *sends, int n_sends,
+                 const struct sx_link_part *receives, int n_receives) {
+    int result = link->nccl.ncclGroupStart();
+    for (int i = 0; result == ncclSuccess && i < n_sends; i++)
+        result = send_part(link, &sends[i]);
+    for (int i = 0; result == ncclSuccess && i < n_receives; i++)
+        result = receive_part(link, &receives[i]);
+    const int ended = link->nccl.ncclGroupEnd();
+    return result == ncclSuccess ? ended : result;
+}
+
+static enum sx_status make_dropped(struct nccl_link *link, struct sx_error *error) {
+    return link->dropped ? SX_OK : sx_buffer_create(link->stream->pool, PIECE_BYTES, &link->dropped, error);
+}
+
+static enum sx_status exchange(struct sx_link *base, const struct sx_link_part *sends, int n_sends,
+                               const struct sx_link_part *receives, int n_receives,
+                               bool (*gives_up)(void *context), void *context, struct sx_error *error) {
+    struct nccl_link *link = (struct nccl_link *)base;
+    struct cuda_stream *entered;
+    if (cuda_enter(link->stream, &entered) != SX_OK) {
+        *error = link->stream->error;
+        return error->status;
+    }
+    atomic_store(&link->cuda->clock->busy, true);
+    SX_TRY(check(&link->nccl, issue(link, sends, n_sends, receives, n_receives), "a round", error));
+    SX_TRY(settle(link, gives_up, context, "a round", error));
+    return finish(link, gives_up, context, error);
+}
+
+/* Other streams will read and release it. */
+static enum sx_status allocate(struct sx_link *base, size_t bytes, struct sx_buffer **out_buffer,
+                               struct sx_error *error) {
+    struct nccl_link *link = (struct nccl_link *)base;
+    struct cuda_stream *entered;
+    if (cuda_enter(link->stream, &entered) != SX_OK) {
+        *error = link->stream->error;
+        return error->status;
+    }
+    SX_TRY(sx_buffer_create(link->stream->pool, bytes, out_buffer, error));
+    cuda_share(link->cuda, (*out_buffer)->data);
+    return SX_OK;
+}
+
+/* ---- beginning and end ---- */
+
+static bool is_late(void *context) {
+    return sx_clock_ns() > *(const int64_t *)context;
+}
+
+static int64_t in_seconds(int64_t seconds) {
+    return sx_clock_ns() + seconds * INT64_C(1000000000);
+}
+
+static void end_communicator(struct nccl_link *link, bool clean) {
+    struct sx_error error = {0};
+    int64_t until_ns = in_seconds(END_S);
+    if (!link->comm)
+        return;
+    if (clean && link->nccl.ncclCommFinalize(link->comm) <= ncclInProgress &&
+        settle(link, is_late, &until_ns, "the end", &error) == SX_OK)
+        (void)link->nccl.ncclCommDestroy(link->comm);
+    else
+        (void)link->nccl.ncclCommAbort(link->comm);
+}
+
+/* The library stays: its threads may still be ending. */
+static void destroy(struct sx_link *base, bool clean) {
+    struct nccl_link *link = (struct nccl_link *)base;
+    if (link->cuda)
+        (void)cuda_choose_device(link->cuda->device->ordinal);
+    end_communicator(link, clean);
+    if (link->event)
+        (void)cudaEventDestroy(link->event);
+    sx_buffer_release(link->dropped);
+    if (link->stream)
+        link->stream->backend->ops.stream_destroy(link->stream);
+    free(link);
+}
+
+static const struct sx_link_ops ops = {.allocate = allocate, .exchange = exchange, .destroy = destroy};
+
+static enum sx_status begin_communicator(struct nccl_link *link, int rank, int size, const char *id_bytes,
+                                         struct sx_error *error) {
+    struct nccl_config config = {.size = sizeof config,
+                                 .magic = nccl_config_magic,
+                                 .version = NCCL_CONFIG_VERSION,
+                                 .blocking = 0,
+                                 .cga_cluster_size = NCCL_UNDEFINED,
+                                 .min_ctas = NCCL_UNDEFINED,
+                                 .max_ctas = NCCL_UNDEFINED};
+    ncclUniqueId id;
+    int64_t until_ns = in_seconds(INIT_S);
+    memcpy(id.internal, id_bytes, sizeof id.internal);
+    SX_TRY(check(&link->nccl, link->nccl.ncclCommInitRankConfig(&link->comm, size, id, rank, &config),
+                 "ncclCommInitRankConfig", error));
+    return settle(link, is_late, &until_ns, "the start of a communicator", error);
+}
+
+static enum sx_status begin(struct nccl_link *link, const struct sx_backend *backend, struct sx_pool *pool,
+                            int rank, int size, const char *id, struct sx_error *error) {
+    int version = 0;
+    SX_TRY(load(&link->library, &link->nccl, error));
+    SX_TRY(check(&link->nccl, link->nccl.ncclGetVersion(&version), "ncclGetVersion", error));
+    snprintf(link->name, sizeof link->name, "NCCL %d.%d.%d", version / 10000, version / 100 % 100,
+             version % 100);
+    SX_TRY(sx_cuda_stream_create(backend, pool, NULL, &link->stream, error));
+    link->cuda = cuda_stream_of(link->stream);
+    if (cuda_choose_device(link->cuda->device->ordinal) != cudaSuccess ||
+        cudaEventCreateWithFlags(&link->event, cudaEventDisableTiming) != cudaSuccess)
+        return sx_error_set(error, SX_INTERNAL, "an event: %s", cudaGetErrorString(cudaGetLastError()));
+    SX_TRY(make_dropped(link, error));
+    return begin_communicator(link, rank, size, id, error);
+}
+
+enum sx_status sx_nccl_open(const struct sx_backend *backend, struct sx_pool *pool, int rank, int size,
+                            const char id[SX_NCCL_ID_BYTES], struct sx_link **out_link,
+                            struct sx_error *error) {
+    struct nccl_link *link = calloc(1, sizeof *link);
+    if (!link)
+        return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for a link");
+    link->base = (struct sx_link){.ops = &ops, .name = link->name};
+    enum sx_status status = begin(link, backend, pool, rank, size, id, error);
+    if (status != SX_OK) {
+        destroy(&link->base, false);
+        return status;
+    }
+    *out_link = &link->base;
+    return SX_OK;
+}

@@ -1,0 +1,345 @@
+/* Messages between devices. They wait until the net's thread for them begins a round: it tells each other
+ * rank what it will get from this one (a frame over the transport), and a rank that hears of a round joins
+ * it, maybe with nothing. When the announcements of all ranks are there each knows what it sends and
+ * receives, and all exchange at once. So the link's collective calls have one order on all ranks, whatever
+ * the channels do; credits, ends and failures stay with the channels. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "net/link.h"
+#include "net/state.h"
+
+/* A message of a round, as it is announced. */
+struct announced {
+    struct sx_frame frame;
+    uint64_t bytes;
+};
+
+struct sx_rounds {
+    struct sx_net *net;
+    struct sx_link *link;
+    pthread_t thread;
+    uint64_t number;               /* of the round that comes next, or is under way */
+    struct sx_kept_list pending;   /* messages that no round has taken yet */
+    struct sx_kept_list announced; /* what other ranks have told */
+    bool is_stopping;
+};
+
+/* What a rank sends and receives in a round; `kept` has the frames that belong to the parts. */
+struct part_list {
+    struct sx_link_part *parts;
+    struct sx_kept **kept;
+    int n;
+};
+
+/* ---- lists ---- */
+
+static int count(const struct sx_kept_list *list) {
+    int n = 0;
+    for (const struct sx_kept *kept = list->first; kept; kept = kept->next)
+        n++;
+    return n;
+}
+
+static void release_parts(struct part_list *list) {
+    for (int i = 0; i < list->n; i++)
+        sx_kept_release(list->kept[i]);
+    free(list->parts);
+    free(list->kept);
+    *list = (struct part_list){0};
+}
+
+static bool make_room(struct part_list *list, int n) {
+    list->parts = calloc((size_t)n + 1, sizeof *list->parts);
+    list->kept = calloc((size_t)n + 1, sizeof(struct sx_kept *));
+    return list->parts && list->kept;
+}
+
+static void add_part(struct part_list *list, struct sx_kept *kept) {
+    list->parts[list->n] =
+        (struct sx_link_part){kept->message.rank, kept->message.buffer, kept->message.bytes};
+    list->kept[list->n++] = kept;
+}
+
+/* Tells the net of messages that have gone, or never will. Without the lock. */
+static void tell_sent(struct sx_net *net, const struct sx_kept *kept) {
+    sx_net_events.sent(net, kept->message.rank, &kept->frame, kept->message.bytes);
+}
+
+/* ---- announcing; with the lock held ---- */
+
+/* What this rank will send to `rank` in the round. */
+static bool announce_to(struct sx_rounds *rounds, int rank, const struct part_list *sends) {
+    struct sx_net *net = rounds->net;
+    struct announced *told = calloc((size_t)sends->n + 1, sizeof *told);
+    struct sx_buffer *buffer = NULL;
+    size_t n = 0;
+    for (int i = 0; told && i < sends->n; i++)
+        if (sends->kept[i]->message.rank == rank)
+            told[n++] = (struct announced){sends->kept[i]->frame, sends->kept[i]->message.bytes};
+    const bool made = told && sx_net_copy(net, told, n * sizeof *told, &buffer, NULL) == SX_OK;
+    free(told);
+    const struct sx_frame frame = {.kind = SX_FRAME_ROUND, .epoch = net->epoch, .value = rounds->number};
+    if (made)
+        sx_net_send(net, rank, &frame, buffer, n * sizeof(struct announced));
+    return made;
+}
+
+static bool begin(struct sx_rounds *rounds, struct part_list *sends) {
+    struct sx_net *net = rounds->net;
+    struct sx_kept *kept;
+    if (!make_room(sends, count(&rounds->pending)))
+        return false;
+    while ((kept = sx_kept_pop(&rounds->pending)) != NULL)
+        add_part(sends, kept);
+    for (int r = 0; r < net->size; r++)
+        if (r != net->rank && !announce_to(rounds, r, sends))
+            return false;
+    return true;
+}
+
+/* ---- what others announce; with the lock held ---- */
+
+static int count_announced(const struct sx_rounds *rounds) {
+    int n = 0;
+    for (const struct sx_kept *kept = rounds->announced.first; kept; kept = kept->next)
+        n += kept->frame.value == rounds->number;
+    return n;
+}
+
+/* Takes those of this round out of the list. */
+static struct sx_kept_list take_announced(struct sx_rounds *rounds) {
+    struct sx_kept_list taken = {0}, rest = {0};
+    struct sx_kept *kept;
+    while ((kept = sx_kept_pop(&rounds->announced)) != NULL)
+        sx_kept_append(kept->frame.value == rounds->number ? &taken : &rest, kept);
+    rounds->announced = rest;
+    return taken;
+}
+
+/* As struct sx_transport_events' expect: whether the message is wanted. */
+static bool is_wanted(struct sx_net *net, int rank, const struct announced *message) {
+    if (sx_channel_is_early(net, &message->frame) || sx_channel_find(net, &message->frame))
+        return true;
+    sx_channel_refuse(net, rank, &message->frame, (size_t)message->bytes);
+    return false;
+}
+
+static bool add_receive(struct sx_rounds *rounds, int rank, const struct announced *message,
+                        struct part_list *receives) {
+    struct sx_kept *kept = calloc(1, sizeof *kept);
+    if (!kept)
+        return false;
+    kept->frame = message->frame;
+    kept->frame.flags = SX_FRAME_ON_DEVICE;
+    kept->message = (struct sx_net_message){.rank = rank, .bytes = (size_t)message->bytes, .on_device = true};
+    if (!is_wanted(rounds->net, rank, message))
+        kept->frame.kind = SX_FRAME_ROUND; /* to be dropped */
+    add_part(receives, kept);
+    return true;
+}
+
+/* What comes in this round, without room yet. */
+static bool list_receives(struct sx_rounds *rounds, struct part_list *receives) {
+    struct sx_kept_list announced = take_announced(rounds);
+    size_t n = 0;
+    for (const struct sx_kept *kept = announced.first; kept; kept = kept->next)
+        n += kept->message.bytes / sizeof(struct announced);
+    bool fine = make_room(receives, (int)n);
+    for (const struct sx_kept *kept = announced.first; fine && kept; kept = kept->next) {
+        const struct announced *told = kept->message.buffer ? kept->message.buffer->data : NULL;
+        for (size_t i = 0; fine && told && i < kept->message.bytes / sizeof *told; i++)
+            fine = add_receive(rounds, kept->message.rank, &told[i], receives);
+    }
+    sx_kept_clear(&announced);
+    return fine;
+}
+
+/* ---- exchanging; without the lock ---- */
+
+/* No room: the bytes come, since others send them, and the net fails. */
+static void find_room(struct sx_rounds *rounds, struct part_list *receives) {
+    for (int i = 0; i < receives->n; i++) {
+        struct sx_error error = {0};
+        struct sx_kept *kept = receives->kept[i];
+        if (kept->frame.kind != SX_FRAME_MESSAGE)
+            continue;
+        if (rounds->link->ops->allocate(rounds->link, kept->message.bytes, &kept->message.buffer, &error) ==
+            SX_OK) {
+            receives->parts[i].buffer = kept->message.buffer;
+            continue;
+        }
+        kept->frame.kind = SX_FRAME_ROUND;
+        sx_error_prefix(&error, "a message that came");
+        sx_net_fail(rounds->net, &error);
+    }
+}
+
+/* A query that has failed does not end a round: what others send has to be received. */
+static bool gives_up(void *context) {
+    struct sx_net *net = ((struct sx_rounds *)context)->net;
+    pthread_mutex_lock(&net->lock);
+    const bool is_lost = net->is_lost;
+    pthread_mutex_unlock(&net->lock);
+    return is_lost;
+}
+
+/* This rank's link is of no use any more: as if it were lost, to itself and to others. */
+static void lose_link(struct sx_rounds *rounds, const struct sx_error *error) {
+    struct sx_net *net = rounds->net;
+    const struct sx_frame frame = {.kind = SX_FRAME_LOST, .epoch = net->epoch, .value = (uint64_t)net->rank};
+    char what[512];
+    snprintf(what, sizeof what, "has lost its link: %s: %.300s", rounds->link->name, error->text);
+    pthread_mutex_lock(&net->lock);
+    if (!net->is_lost) {
+        sx_net_set_lost(net, net->rank, what);
+        sx_net_send_all(net, &frame, NULL, 0);
+    }
+    sx_net_unlock(net);
+}
+
+static void end_round(struct sx_rounds *rounds, struct part_list *sends, struct part_list *receives,
+                      bool came) {
+    struct sx_net *net = rounds->net;
+    for (int i = 0; i < sends->n; i++)
+        tell_sent(net, sends->kept[i]);
+    release_parts(sends);
+    for (int i = 0; came && i < receives->n; i++) {
+        struct sx_kept *kept = receives->kept[i];
+        if (kept->frame.kind != SX_FRAME_MESSAGE)
+            continue;
+        sx_net_events.received(net, kept->message.rank, &kept->frame, kept->message.buffer,
+                               kept->message.bytes);
+        kept->message.buffer = NULL;
+    }
+    release_parts(receives);
+}
+
+static void exchange(struct sx_rounds *rounds, struct part_list *sends, struct part_list *receives,
+                     bool is_fine) {
+    struct sx_error error = {0};
+    enum sx_status status = is_fine ? SX_OK : sx_error_set(&error, SX_OUT_OF_MEMORY, "no memory for a round");
+    if (status == SX_OK) {
+        find_room(rounds, receives);
+        if (sends->n + receives->n > 0)
+            status = rounds->link->ops->exchange(rounds->link, sends->parts, sends->n, receives->parts,
+                                                 receives->n, gives_up, rounds, &error);
+    }
+    if (status != SX_OK)
+        lose_link(rounds, &error);
+    end_round(rounds, sends, receives, status == SX_OK);
+}
+
+/* ---- the thread ---- */
+
+/* With the lock held, which it gives up meanwhile. */
+static void run_round(struct sx_rounds *rounds) {
+    struct sx_net *net = rounds->net;
+    struct part_list sends = {0}, receives = {0};
+    bool is_fine = begin(rounds, &sends);
+    while (is_fine && !net->is_lost && !rounds->is_stopping && count_announced(rounds) < net->size - 1)
+        pthread_cond_wait(&net->changed, &net->lock);
+    const bool is_given_up = net->is_lost || rounds->is_stopping;
+    is_fine = is_fine && (is_given_up || list_receives(rounds, &receives));
+    rounds->number++;
+    sx_net_unlock(net); /* channels may have been woken */
+    if (is_given_up)
+        end_round(rounds, &sends, &receives, false);
+    else
+        exchange(rounds, &sends, &receives, is_fine);
+    pthread_mutex_lock(&net->lock);
+}
+
+/* Nothing goes any more. With the lock held, which it gives up meanwhile. */
+static void drop_pending(struct sx_rounds *rounds) {
+    struct sx_kept *kept;
+    while ((kept = sx_kept_pop(&rounds->pending)) != NULL) {
+        pthread_mutex_unlock(&rounds->net->lock);
+        tell_sent(rounds->net, kept);
+        sx_kept_release(kept);
+        pthread_mutex_lock(&rounds->net->lock);
+    }
+}
+
+static void *run(void *context) {
+    struct sx_rounds *rounds = context;
+    struct sx_net *net = rounds->net;
+    pthread_mutex_lock(&net->lock);
+    while (!rounds->is_stopping) {
+        if (net->is_lost)
+            drop_pending(rounds);
+        else if (rounds->pending.first || count_announced(rounds) > 0) {
+            run_round(rounds);
+            continue;
+        }
+        if (!rounds->pending.first && !rounds->is_stopping)
+            pthread_cond_wait(&net->changed, &net->lock);
+    }
+    drop_pending(rounds);
+    pthread_mutex_unlock(&net->lock);
+    return NULL;
+}
+
+void sx_rounds_send(struct sx_rounds *rounds, int rank, const struct sx_frame *frame,
+                    struct sx_buffer *buffer, size_t bytes) {
+    struct sx_kept *kept = malloc(sizeof *kept);
+    if (!kept)
+        abort(); /* as a transport that can't send */
+    *kept = (struct sx_kept){.frame = *frame, .message = {rank, buffer, bytes, true}};
+    sx_kept_append(&rounds->pending, kept);
+    pthread_cond_broadcast(&rounds->net->changed);
+}
+
+void sx_rounds_take(struct sx_rounds *rounds, struct sx_kept *kept) {
+    sx_kept_append(&rounds->announced, kept);
+    pthread_cond_broadcast(&rounds->net->changed);
+}
+
+/* ---- beginning and end ---- */
+
+enum sx_status sx_net_set_link(struct sx_net *net, struct sx_link *link, struct sx_error *error) {
+    struct sx_rounds *rounds = calloc(1, sizeof *rounds);
+    if (!rounds) {
+        link->ops->destroy(link, false);
+        return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for a link");
+    }
+    *rounds = (struct sx_rounds){.net = net, .link = link};
+    pthread_mutex_lock(&net->lock);
+    net->rounds = rounds;
+    pthread_mutex_unlock(&net->lock);
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const int failed = pthread_create(&rounds->thread, NULL, run, rounds);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!failed)
+        return SX_OK;
+    pthread_mutex_lock(&net->lock);
+    net->rounds = NULL;
+    pthread_mutex_unlock(&net->lock);
+    link->ops->destroy(link, false);
+    free(rounds);
+    return sx_error_set(error, SX_OUT_OF_MEMORY, "the system refused to start a thread");
+}
+
+bool sx_net_has_link(const struct sx_net *net) {
+    return net->rounds != NULL;
+}
+
+void sx_rounds_close(struct sx_net *net) {
+    struct sx_rounds *rounds = net->rounds;
+    if (!rounds)
+        return;
+    pthread_mutex_lock(&net->lock);
+    rounds->is_stopping = true;
+    pthread_cond_broadcast(&net->changed);
+    const bool clean = !net->is_lost;
+    pthread_mutex_unlock(&net->lock);
+    pthread_join(rounds->thread, NULL);
+    rounds->link->ops->destroy(rounds->link, clean);
+    sx_kept_clear(&rounds->pending);
+    sx_kept_clear(&rounds->announced);
+    net->rounds = NULL;
+    free(rounds);
+}

@@ -1,0 +1,206 @@
+/* What stands in for NCCL: ranks are threads of the process, and "device" memory is malloc's. Sends wait for
+ * the receives of the same number between two ranks, in any order of calls; ncclCommGetAsyncError moves what
+ * fits together. NCCL_EMULATOR_TELL=1: each communicator says on stderr what it has sent. Parts that differ
+ * in size end the program, where NCCL would hang or write too much. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "net/nccl/nccl_api.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+enum { MOST_RANKS = 16, MOST_ROOMS = 64 };
+
+struct part {
+    struct part *next;
+    void *memory;
+    size_t bytes;
+    struct ncclComm *owner;
+};
+
+struct queue {
+    struct part *first, *last;
+};
+
+/* Communicators with one id. */
+struct room {
+    char id[128];
+    int n_joined;
+    struct queue sends[MOST_RANKS][MOST_RANKS], receives[MOST_RANKS][MOST_RANKS]; /* [from][to] */
+};
+
+struct ncclComm {
+    struct room *room;
+    int rank, size, waiting;
+    size_t n_sent;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct room rooms[MOST_ROOMS];
+static int n_ids;
+
+static void fail(const char *what, size_t a, size_t b) {
+    fprintf(stderr, "emulated NCCL: %s (%zu, %zu)\n", what, a, b);
+    abort();
+}
+
+static void put(struct queue *queue, struct ncclComm *owner, void *memory, size_t bytes) {
+    struct part *part = malloc(sizeof *part);
+    if (!part)
+        abort();
+    *part = (struct part){NULL, memory, bytes, owner};
+    if (queue->last)
+        queue->last->next = part;
+    else
+        queue->first = part;
+    queue->last = part;
+    owner->waiting++;
+}
+
+static struct part pop(struct queue *queue) {
+    struct part *first = queue->first, part = *first;
+    queue->first = first->next;
+    if (!queue->first)
+        queue->last = NULL;
+    free(first);
+    part.owner->waiting--;
+    return part;
+}
+
+static void move_all(struct room *room) {
+    for (int from = 0; from < MOST_RANKS; from++)
+        for (int to = 0; to < MOST_RANKS; to++)
+            while (room->sends[from][to].first && room->receives[from][to].first) {
+                const struct part sent = pop(&room->sends[from][to]);
+                const struct part received = pop(&room->receives[from][to]);
+                if (sent.bytes != received.bytes)
+                    fail("a send and a receive of other sizes", sent.bytes, received.bytes);
+                memcpy(received.memory, sent.memory, sent.bytes);
+            }
+}
+
+EXPORT int ncclGetVersion(int *version) {
+    *version = 22800;
+    return ncclSuccess;
+}
+
+EXPORT int ncclGetUniqueId(ncclUniqueId *id) {
+    pthread_mutex_lock(&lock);
+    memset(id, 0, sizeof *id);
+    snprintf(id->internal, sizeof id->internal, "emulated %d", ++n_ids);
+    pthread_mutex_unlock(&lock);
+    return ncclSuccess;
+}
+
+EXPORT int ncclCommInitRankConfig(struct ncclComm **comm, int n_ranks, ncclUniqueId id, int rank,
+                                  struct nccl_config *config) {
+    if (config->magic != nccl_config_magic || config->blocking || n_ranks > MOST_RANKS)
+        fail("a communicator that can't be", (size_t)n_ranks, config->magic);
+    struct ncclComm *made = calloc(1, sizeof *made);
+    pthread_mutex_lock(&lock);
+    for (int i = 0; made && i < MOST_ROOMS && !made->room; i++) {
+        if (!rooms[i].id[0])
+            memcpy(rooms[i].id, id.internal, sizeof id.internal);
+        if (!memcmp(rooms[i].id, id.internal, sizeof id.internal))
+            made->room = &rooms[i];
+    }
+    if (!made || !made->room)
+        fail("no room", 0, 0);
+    made->rank = rank;
+    made->size = n_ranks;
+    made->room->n_joined++;
+    pthread_mutex_unlock(&lock);
+    *comm = made;
+    return ncclInProgress;
+}
+
+EXPORT int ncclCommGetAsyncError(struct ncclComm *comm, int *error) {
+    pthread_mutex_lock(&lock);
+    move_all(comm->room);
+    *error = comm->waiting || comm->room->n_joined < comm->size ? ncclInProgress : ncclSuccess;
+    pthread_mutex_unlock(&lock);
+    return ncclSuccess;
+}
+
+EXPORT int ncclCommFinalize(struct ncclComm *comm) {
+    (void)comm;
+    return ncclSuccess;
+}
+
+static void drop(struct queue *queue, const struct ncclComm *comm) {
+    struct queue rest = {0};
+    while (queue->first) {
+        struct part *part = queue->first;
+        queue->first = part->next;
+        part->next = NULL;
+        if (part->owner == comm) {
+            free(part);
+        } else if (rest.last) {
+            rest.last->next = part;
+            rest.last = part;
+        } else {
+            rest.first = rest.last = part;
+        }
+    }
+    *queue = rest;
+}
+
+EXPORT int ncclCommAbort(struct ncclComm *comm) {
+    pthread_mutex_lock(&lock);
+    for (int from = 0; from < MOST_RANKS; from++)
+        for (int to = 0; to < MOST_RANKS; to++) {
+            drop(&comm->room->sends[from][to], comm);
+            drop(&comm->room->receives[from][to], comm);
+        }
+    pthread_mutex_unlock(&lock);
+    free(comm);
+    return ncclSuccess;
+}
+
+EXPORT int ncclCommDestroy(struct ncclComm *comm) {
+    if (getenv("NCCL_EMULATOR_TELL"))
+        fprintf(stderr, "emulated NCCL: rank %d sent %zu\n", comm->rank, comm->n_sent);
+    if (comm->waiting)
+        fail("a communicator that is at work is destroyed", (size_t)comm->waiting, 0);
+    return ncclCommAbort(comm);
+}
+
+static _Thread_local int group_depth;
+
+EXPORT int ncclGroupStart(void) {
+    group_depth++;
+    return ncclSuccess;
+}
+
+EXPORT int ncclGroupEnd(void) {
+    return --group_depth ? ncclSuccess : ncclInProgress;
+}
+
+/* Begins at once; who waits sees no difference. */
+EXPORT int ncclSend(const void *from, size_t count, int type, int peer, struct ncclComm *comm,
+                    cudaStream_t stream) {
+    (void)stream;
+    if (type != ncclChar || !group_depth || peer == comm->rank)
+        fail("a send that can't be", (size_t)type, (size_t)peer);
+    pthread_mutex_lock(&lock);
+    comm->n_sent++;
+    put(&comm->room->sends[comm->rank][peer], comm, (void *)(size_t)from, count);
+    pthread_mutex_unlock(&lock);
+    return ncclSuccess;
+}
+
+EXPORT int ncclRecv(void *to, size_t count, int type, int peer, struct ncclComm *comm, cudaStream_t stream) {
+    (void)stream;
+    if (type != ncclChar || !group_depth || peer == comm->rank)
+        fail("a receive that can't be", (size_t)type, (size_t)peer);
+    pthread_mutex_lock(&lock);
+    put(&comm->room->receives[peer][comm->rank], comm, to, count);
+    pthread_mutex_unlock(&lock);
+    return ncclSuccess;
+}
+
+EXPORT const char *ncclGetErrorString(int error) {
+    return error == ncclSuccess ? "no error" : "an emulated error";
+}

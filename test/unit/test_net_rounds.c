@@ -1,0 +1,300 @@
+/* Messages between devices: rounds over a link that is made of plain memory, among ranks that are threads.
+ * What a test waits for in vain ends it by ctest's limit of time. */
+#include <assert.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "net/link.h"
+#include "net_ranks.h"
+
+/* ---- a link ---- */
+
+/* A part that waits for its other half. */
+struct half {
+    const void *from;
+    void *to; /* of a receive */
+    size_t bytes;
+    atomic_bool is_done;
+};
+
+enum { MOST_HALVES = 4096 };
+
+/* From one rank to another, in order. */
+struct lane {
+    struct half *sends[MOST_HALVES], *receives[MOST_HALVES];
+    int n_sends, n_receives, n_done;
+};
+
+static struct hall {
+    pthread_mutex_t lock;
+    struct lane lanes[MOST_RANKS][MOST_RANKS];
+    atomic_int n_moved;
+    struct half *used[MOST_HALVES]; /* all rounds' */
+    int n_used;
+} hall = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+struct test_link {
+    struct sx_link base;
+    int rank;
+    struct sx_pool *pool;
+    int allocations_left; /* -1: any number */
+    int rounds_left;      /* until it breaks; -1: never */
+};
+
+static void move_all(struct lane *lane) {
+    while (lane->n_done < lane->n_sends && lane->n_done < lane->n_receives) {
+        struct half *sent = lane->sends[lane->n_done], *received = lane->receives[lane->n_done];
+        assert(sent->bytes == received->bytes);
+        if (received->to && sent->from)
+            memcpy(received->to, sent->from, sent->bytes);
+        lane->n_done++;
+        atomic_fetch_add(&hall.n_moved, 1);
+        atomic_store(&received->is_done, true);
+        atomic_store(&sent->is_done, true);
+    }
+}
+
+static void post(int from, int to, struct half *half, bool is_send) {
+    struct lane *lane = &hall.lanes[from][to];
+    pthread_mutex_lock(&hall.lock);
+    assert(lane->n_sends < MOST_HALVES && lane->n_receives < MOST_HALVES);
+    if (is_send)
+        lane->sends[lane->n_sends++] = half;
+    else
+        lane->receives[lane->n_receives++] = half;
+    move_all(lane);
+    pthread_mutex_unlock(&hall.lock);
+}
+
+static bool are_done(struct half *halves, int n) {
+    for (int i = 0; i < n; i++)
+        if (!atomic_load(&halves[i].is_done))
+            return false;
+    return true;
+}
+
+static enum sx_status exchange(struct sx_link *base, const struct sx_link_part *sends, int n_sends,
+                               const struct sx_link_part *receives, int n_receives,
+                               bool (*gives_up)(void *context), void *context, struct sx_error *error) {
+    struct test_link *link = (struct test_link *)base;
+    const int n = n_sends + n_receives;
+    if (link->rounds_left >= 0 && link->rounds_left-- == 0)
+        return sx_error_set(error, SX_INTERNAL, "it is broken");
+    struct half *halves = calloc((size_t)n + 1, sizeof *halves);
+    assert(halves);
+    for (int i = 0; i < n_sends; i++) {
+        halves[i].from = sends[i].buffer->data;
+        halves[i].bytes = sends[i].bytes;
+        post(link->rank, sends[i].rank, &halves[i], true);
+    }
+    for (int i = 0; i < n_receives; i++) {
+        struct half *half = &halves[n_sends + i];
+        half->to = receives[i].buffer ? receives[i].buffer->data : NULL;
+        half->bytes = receives[i].bytes;
+        post(receives[i].rank, link->rank, half, false);
+    }
+    enum sx_status status = SX_OK;
+    while (status == SX_OK && !are_done(halves, n)) {
+        sched_yield();
+        if (gives_up(context))
+            status = sx_error_set(error, SX_RANK_LOST, "given up");
+    }
+    pthread_mutex_lock(&hall.lock); /* whoever has moved the last part is through */
+    for (int i = 0; i < n; i++)
+        halves[i].from = halves[i].to = NULL;
+    assert(hall.n_used < MOST_HALVES);
+    hall.used[hall.n_used++] = halves; /* others may still look at them */
+    pthread_mutex_unlock(&hall.lock);
+    return status;
+}
+
+static enum sx_status allocate(struct sx_link *base, size_t bytes, struct sx_buffer **out_buffer,
+                               struct sx_error *error) {
+    struct test_link *link = (struct test_link *)base;
+    if (link->allocations_left == 0)
+        return sx_error_set(error, SX_OUT_OF_MEMORY, "out of test memory");
+    if (link->allocations_left > 0)
+        link->allocations_left--;
+    return sx_buffer_create(link->pool, bytes, out_buffer, error);
+}
+
+static void destroy(struct sx_link *base, bool clean) {
+    (void)clean;
+    free(base);
+}
+
+static void set_link(struct rank *rank, int allocations, int rounds) {
+    static const struct sx_link_ops ops = {allocate, exchange, destroy};
+    struct test_link *link = malloc(sizeof *link);
+    assert(link);
+    *link = (struct test_link){{&ops, "a test's"}, sx_net_rank(rank->net), rank->pool, allocations, rounds};
+    assert(sx_net_set_link(rank->net, &link->base, NULL) == SX_OK && sx_net_has_link(rank->net));
+    meet(rank);
+}
+
+static void clear_hall(void) {
+    for (int i = 0; i < hall.n_used; i++)
+        free(hall.used[i]);
+    hall.n_used = 0;
+    memset(hall.lanes, 0, sizeof hall.lanes);
+    atomic_store(&hall.n_moved, 0);
+}
+
+/* ---- messages ---- */
+
+enum { MESSAGES = 60 };
+
+static size_t length_of(int from, int to, int i) {
+    return 1 + (size_t)(from * 977 + to * 131 + i * 7919) % 50000;
+}
+
+/* Every third one goes by the host's memory. */
+static bool is_on_device(int to, int me, int i) {
+    return to != me && i % 3 != 1;
+}
+
+static void send_one(struct rank *rank, struct sx_channel *channel, int to, int i) {
+    const int me = sx_net_rank(rank->net);
+    const size_t bytes = length_of(me, to, i);
+    struct sx_net_message message = {.rank = to, .bytes = bytes, .on_device = true};
+    if (!is_on_device(to, me, i)) {
+        send_filled(rank, channel, to, bytes, (unsigned char)(me * 64 + i));
+        return;
+    }
+    assert(sx_buffer_create(rank->pool, bytes, &message.buffer, NULL) == SX_OK);
+    memset(message.buffer->data, me * 64 + i, bytes);
+    const enum sx_status status = sx_channel_send(channel, &message, NULL);
+    assert(status == SX_OK || status == sx_net_check(rank->net, NULL));
+}
+
+/* What has come. */
+static void take(struct rank *rank, struct sx_channel *channel, int64_t *bytes) {
+    struct sx_net_message message;
+    while (receive_or_wait(rank, channel, &message)) {
+        const unsigned char *data = message.buffer->data;
+        for (size_t b = 1; b < message.bytes; b++)
+            assert(data[b] == data[0]);
+        assert((data[0] & 0xc0) == (message.rank * 64 & 0xc0));
+        bytes[message.rank] += (int64_t)message.bytes;
+        sx_buffer_release(message.buffer);
+    }
+}
+
+static void send_all(struct rank *rank, struct sx_channel *channel, int64_t *bytes) {
+    const int size = sx_net_size(rank->net);
+    for (int i = 0; i < MESSAGES; i++) {
+        for (int to = 0; to < size; to++)
+            send_one(rank, channel, to, i);
+        if (i % 8 == 0) {
+            struct sx_net_message message;
+            while (sx_channel_receive(channel, &message)) {
+                bytes[message.rank] += (int64_t)message.bytes;
+                sx_buffer_release(message.buffer);
+            }
+        }
+    }
+    const enum sx_status status = sx_channel_end(channel, NULL);
+    assert(status == SX_OK || status == sx_net_check(rank->net, NULL));
+}
+
+static void receive_all(struct rank *rank, struct sx_channel *channel, int64_t *bytes) {
+    while (!sx_channel_ended(channel) && sx_net_check(rank->net, NULL) == SX_OK)
+        take(rank, channel, bytes);
+}
+
+static void all_to_all(struct rank *rank) {
+    const int me = sx_net_rank(rank->net), size = sx_net_size(rank->net);
+    set_link(rank, -1, -1);
+    for (int query = 0; query < 3; query++) {
+        int64_t bytes[2][MOST_RANKS] = {0};
+        struct sx_channel *first = open_channel(rank, 100000), *second = open_channel(rank, 60000);
+        send_all(rank, first, bytes[0]);
+        send_all(rank, second, bytes[1]);
+        receive_all(rank, second, bytes[1]);
+        receive_all(rank, first, bytes[0]);
+        for (int from = 0; from < size; from++) {
+            int64_t expected = 0;
+            for (int i = 0; i < MESSAGES; i++)
+                expected += (int64_t)length_of(from, me, i);
+            assert(bytes[0][from] == expected && bytes[1][from] == expected);
+        }
+        sx_channel_destroy(first);
+        sx_channel_destroy(second);
+        assert(sx_net_barrier(rank->net, NULL, NULL) == SX_OK);
+    }
+}
+
+static void test_all_to_all(void) {
+    for (int size = 2; size <= MOST_RANKS; size++) {
+        clear_hall();
+        run_ranks(size, all_to_all);
+        assert(atomic_load(&hall.n_moved) == 3 * 2 * 40 * size * (size - 1));
+    }
+}
+
+/* ---- failures ---- */
+
+/* Rank 1's device is full: the query fails everywhere with its error, and the next one is fine. */
+static void out_of_memory(struct rank *rank) {
+    int64_t bytes[MOST_RANKS] = {0};
+    struct sx_error error = {0};
+    set_link(rank, sx_net_rank(rank->net) == 1 ? 5 : -1, -1);
+    struct sx_channel *channel = open_channel(rank, 100000);
+    meet(rank);
+    send_all(rank, channel, bytes);
+    while (sx_net_check(rank->net, &error) == SX_OK)
+        take(rank, channel, bytes);
+    assert(error.status == SX_OUT_OF_MEMORY && strstr(error.text, "rank 1") &&
+           strstr(error.text, "out of test memory"));
+    sx_channel_destroy(channel);
+    assert(sx_net_barrier(rank->net, NULL, NULL) == SX_OK);
+    assert(sx_net_gather(rank->net, NULL, 0, NULL, NULL, NULL) == SX_OK);
+}
+
+/* Rank 2's link breaks in its third round: it counts as lost. */
+static void broken(struct rank *rank) {
+    int64_t bytes[MOST_RANKS] = {0};
+    struct sx_error error = {0};
+    set_link(rank, -1, sx_net_rank(rank->net) == 2 ? 3 : -1);
+    struct sx_channel *channel = open_channel(rank, 100000);
+    meet(rank);
+    send_all(rank, channel, bytes);
+    while (sx_net_check(rank->net, &error) == SX_OK)
+        take(rank, channel, bytes);
+    assert(error.status == SX_RANK_LOST && strstr(error.text, "rank 2"));
+    assert(sx_net_rank(rank->net) != 2 || strstr(error.text, "it is broken"));
+    sx_channel_destroy(channel);
+}
+
+static void killed(struct rank *rank) {
+    int64_t bytes[MOST_RANKS] = {0};
+    struct sx_error error = {0};
+    set_link(rank, -1, -1);
+    struct sx_channel *channel = open_channel(rank, 100000);
+    meet(rank);
+    if (sx_net_rank(rank->net) == 1) {
+        send_one(rank, channel, 0, 0);
+        sx_net_local_kill(rank->net);
+    } else {
+        send_all(rank, channel, bytes);
+    }
+    while (sx_net_check(rank->net, &error) == SX_OK)
+        take(rank, channel, bytes);
+    assert(error.status == SX_RANK_LOST && strstr(error.text, "rank 1"));
+    sx_channel_destroy(channel);
+}
+
+int main(void) {
+    test_all_to_all();
+    clear_hall();
+    run_ranks(3, out_of_memory);
+    clear_hall();
+    run_ranks(3, broken);
+    clear_hall();
+    run_ranks(3, killed);
+    clear_hall();
+    return 0;
+}
