@@ -2,7 +2,7 @@
 # Several ranks on a machine with GPUs: conformance of the families that exchanges need, then TPC-H on 1, 2, … ranks with
 # --device cuda, compared with DuckDB, over the host's memory and over NCCL where there is a GPU for each rank.
 # Runs the program in the folder named by STACHIO_DIR (default build/release; see scripts/pack.sh). Needs mpirun (Open MPI 4).
-# Usage: scripts/gpu_ranks.sh OUT [where|conformance|tpch]...
+# Usage: scripts/gpu_ranks.sh OUT [where|conformance|tpch|kill]...
 # Environment: RANKS ("1 2"), SF ("1 10"), WAYS ("host nccl"), RUNS, DATA (folder with tpch-sfN; made there where it lacks),
 # FAMILIES, SECONDS_A_RUN; DEVICE=cpu tries it without a GPU.
 # Full logs go to OUT, a short table comes last.
@@ -10,7 +10,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 out=${1:?a folder for the logs}
 shift
-[ $# -gt 0 ] || set -- where conformance tpch
+[ $# -gt 0 ] || set -- where conformance tpch kill
 mkdir -p "$out"
 # shellcheck source=unpack.sh
 source scripts/unpack.sh
@@ -70,6 +70,22 @@ tpch_step() {
                 echo "$sf $n $way $? $log" >>"$work/runs"
             done
         done
+    done
+}
+
+# SIGKILL to rank 1 in the midst of queries: the others have to end by themselves.
+kill_step() {
+    local folder pid began
+    folder=$(tables "${SF%% *}") || { echo "kill: no tables"; return; }
+    for way in ${WAYS:-host nccl}; do
+        STACHIO_TRANSPORT=$way ranks_of 2 sh -c '[ "$OMPI_COMM_WORLD_RANK" = 0 ] || echo $$ >"'"$work"'/victim"
+            exec "$@"' sh stachio tpch run -d "$folder" --device "$device" --repeat 1000 --fallback forbid >"$out/kill-$way.log" 2>&1 &
+        pid=$!
+        sleep "${KILL_AFTER:-15}"
+        began=$(date +%s%N)
+        kill -9 "$(cat "$work/victim")"
+        wait "$pid"
+        echo "kill: $way: exit $? after $((($(date +%s%N) - began) / 1000000)) ms: $(grep -m 1 'was lost' "$out/kill-$way.log")"
     done
 }
 
