@@ -1,10 +1,11 @@
 #!/bin/bash
 # Everything that needs a GPU, on any machine that has one: conformance of the CUDA backend, the same under
-# compute-sanitizer, decompression by nvCOMP with its rates, the primitives' times, TPC-H with --device cuda against DuckDB,
+# compute-sanitizer and the queries under it, decompression by nvCOMP with its rates, the primitives' times, TPC-H with
+# --device cuda against DuckDB,
 # the same answer from every run, little device memory, a damaged page.
 # Runs the program in the folder named by STACHIO_DIR (default build/release; libraries and tpchgen-cli may lie beside it,
 # packed with xz; `conformance` in it or in its folder test).
-# Usage: scripts/gpu.sh OUT [conformance|sanitizer|inflate|primitives|tpch|repeat|limits|damage]...
+# Usage: scripts/gpu.sh OUT [conformance|sanitizer|queries|inflate|primitives|tpch|repeat|limits|damage]...
 # Environment: SF ("1"), REPEAT, THREADS, RUNS, LIMITS, FAMILIES, ROWS, SANITIZER_ROWS, SANITIZER_SECONDS; DEVICE=cpu
 # tries the last four without a GPU.
 # Full logs go to OUT, a short table comes last.
@@ -12,7 +13,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 out=${1:?a folder for the logs}
 shift
-[ $# -gt 0 ] || set -- conformance sanitizer inflate primitives tpch repeat limits damage
+[ $# -gt 0 ] || set -- conformance sanitizer queries inflate primitives tpch repeat limits damage
 mkdir -p "$out"
 # shellcheck source=unpack.sh
 source scripts/unpack.sh
@@ -58,6 +59,22 @@ sanitizer_step() {
     wait
     for tool in memcheck racecheck; do
         for family in $families; do tell "$tool-$family"; done
+    done
+}
+
+# The 22 queries over little data: every kernel as queries use it, at a thousandth of the launches.
+queries_step() {
+    local sanitizer tool
+    sanitizer=$(find_sanitizer) || { echo "queries: no compute-sanitizer here"; return; }
+    generate 0.01
+    for tool in memcheck racecheck; do
+        start "$tool-queries" "${SANITIZER_SECONDS:-400}" "$sanitizer" --tool $tool --error-exitcode 9 \
+            "$(command -v stachio)" tpch run -d "$data" --device cuda --threads 2 --repeat 1 --fallback forbid --compare duckdb
+    done
+    wait
+    for tool in memcheck racecheck; do
+        tell "$tool-queries"
+        echo "    $(grep -c ' yes ' "$out/$tool-queries.log") queries equal"
     done
 }
 
