@@ -1,7 +1,7 @@
 """Random queries over random tables give DuckDB's answers, and never fall back.
 
 RANDOM_SEED (1), RANDOM_QUERIES (1000; 150 under sanitizers) and RANDOM_ONLY (a class of test/random/generate.py) choose
-the queries; RANDOM_NUMBER runs a single one again. A query whose plan needs an operator beyond those that the engine promises may be
+the queries; RANDOM_NUMBER runs a single one again. RANDOM_RANK_FILES=N gives each of N ranks (STACHIO_LOCAL_RANKS) files of its own. A query whose plan needs an operator beyond those that the engine promises may be
 answered by DuckDB; all others run with --fallback forbid. Failures are told at the end, grouped by their message.
 """
 
@@ -25,13 +25,14 @@ import duckdb
 from check import Failed
 from generate import make_query
 from oracle import Answer, DuckDB, Tables, difference, query_stachio
-from tables import write_tables
+from tables import TABLES, write_rank_files, write_tables
 
 SEED = int(os.environ.get("RANDOM_SEED", "1"))
 SANITIZED = os.environ.get("BUILD_TYPE") in ("Asan", "Tsan")
 COUNT = int(os.environ.get("RANDOM_QUERIES", "150" if SANITIZED else "1000"))
 ONLY = os.environ.get("RANDOM_ONLY")
 NUMBER = os.environ.get("RANDOM_NUMBER")
+RANK_FILES = int(os.environ.get("RANDOM_RANK_FILES", "0"))
 ROW_LIMIT = 20_000
 ATTEMPTS = 20
 EMPTY_ATTEMPTS = 2
@@ -99,19 +100,21 @@ def complaint_about(tables, case, operator):
     return found and ("different answer: " + re.sub(r"\d+", "N", found.partition("\n")[0]), found)
 
 
-def run_queries(tables, numbers):
-    """Returns the complaints, as tuples of group, case's number, SQL and details, and the operators not promised."""
+def run_queries(tables, known, numbers):
+    """known: the same tables as DuckDB finds them. Returns the complaints, as tuples of group, case's number, SQL and details, and the operators not promised."""
     per_thread = threading.local()
     complaints, unpromised = [], collections.Counter()
 
     def run_one(number):
         if not hasattr(per_thread, "duck"):
-            per_thread.duck = DuckDB(tables)
+            per_thread.duck = DuckDB(known)
         sql = ""
         try:
             case = find_case(per_thread.duck, number)
             sql = case.sql
             operator = None if case.error else unpromised_operator(per_thread.duck.plan(sql))
+            if operator and RANK_FILES:
+                return  # nobody but stachio can answer
             if operator:
                 unpromised[operator] += 1
             complaint = complaint_about(tables, case, operator)
@@ -140,9 +143,15 @@ def report(complaints, directory):
 
 def main():
     directory = tempfile.mkdtemp(prefix="stachio-random-")
-    write_tables(directory, SEED)
+    tables = known = Tables(directory)
+    if RANK_FILES:
+        write_rank_files(directory, SEED, RANK_FILES)
+        tables = Tables(f"{directory}/rank-{{rank}}")
+        known = Tables(None, {table.name: f"{directory}/rank-*/{table.name}.parquet" for table in TABLES})
+    else:
+        write_tables(directory, SEED)
     numbers = [int(NUMBER)] if NUMBER else range(COUNT)
-    complaints, unpromised = run_queries(Tables(directory), numbers)
+    complaints, unpromised = run_queries(tables, known, numbers)
     report(complaints, directory)
     for operator, times in unpromised.items():
         print(f"{times} queries were free to fall back: {operator}")

@@ -82,8 +82,8 @@ def check_ordered(tables, sql, ranks, broadcast, *options):
     check_equal(tables, DuckDB(tables), sql, "--fallback", "forbid", *options, order="all", env=environment(ranks, broadcast))
 
 
-def check_random(ranks, broadcast):
-    settings = {**environment(ranks, broadcast), "RANDOM_QUERIES": "30" if SANITIZED else "200", "RANDOM_SEED": str(ranks)}
+def check_random(ranks, broadcast, **more):
+    settings = {**environment(ranks, broadcast), "RANDOM_QUERIES": "30" if SANITIZED else "200", "RANDOM_SEED": str(ranks), **more}
     done = subprocess.run([sys.executable, HERE / "test_random.py"], env=settings, capture_output=True, text=True)
     require(done.returncode == 0, done.stdout[-4000:] + done.stderr)
 
@@ -151,6 +151,9 @@ def main():
                 check_tpch(data, ranks, broadcast)
             with checks.case(f"random queries, {way}"):
                 check_random(ranks, broadcast)
+        for broadcast in (0, 20000):
+            with checks.case(f"random queries of files of each rank, a heavy key, broadcast up to {broadcast} bytes"):
+                check_random(3, broadcast, RANDOM_RANK_FILES="3", RANDOM_SEED=str(7 + broadcast))
         for overlap in ("combined", "io", "blocking"):
             with checks.case(f"TPC-H, 3 ranks, overlap {overlap}"):
                 check_tpch(data, 3, 0, "--overlap", overlap)

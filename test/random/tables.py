@@ -99,13 +99,19 @@ def dependents_of(keys):
     }
 
 
-def make_rows(table, seed):
+HEAVY_KEY, HEAVY_SHARE = 7, 0.5
+
+
+def make_rows(table, seed, heavy=False):
+    """heavy: one key has half of the rows."""
     rng = random.Random(f"{seed} {table.name}")
 
     def value_or_null(make):
         return None if rng.random() < table.null_share else make(rng)
 
     keys = [value_or_null(lambda rng: skewed(rng, 120)) for _ in range(table.rows)]
+    if heavy:
+        keys = [HEAVY_KEY if rng.random() < HEAVY_SHARE else key for key in keys]
     arrays = {"id": pa.array(range(table.rows), pa.int64()), **dependents_of(keys)}
     for column in COLUMNS:
         values = [value_or_null(column.make) for _ in range(table.rows)]
@@ -113,6 +119,23 @@ def make_rows(table, seed):
     names = list(arrays)
     rng.shuffle(names)
     return pa.table({name: arrays[name] for name in names})
+
+
+def write_rank_files(directory, seed, ranks):
+    """The tables, each with a heavy key, in pieces: rank r's are in directory/rank-r. Ranks have many rows, few, none in a
+    file, or no file."""
+    rng = random.Random(f"{seed} ranks")
+    for rank in range(ranks):
+        os.makedirs(os.path.join(directory, f"rank-{rank}"))
+    for table in TABLES:
+        rows = make_rows(table, seed, heavy=True)
+        cuts = [0, *sorted(rng.choice([0, rng.randint(0, table.rows), table.rows]) for _ in range(ranks - 1)), table.rows]
+        owner = rng.randrange(ranks)  # has a file in any case
+        for rank in range(ranks):
+            piece = rows.slice(cuts[rank], cuts[rank + 1] - cuts[rank])
+            if len(piece) or rank == owner:
+                pq.write_table(piece, os.path.join(directory, f"rank-{rank}", f"{table.name}.parquet"),
+                               row_group_size=table.row_group_rows, **dict(table.writer_options))
 
 
 def write_tables(directory, seed):
