@@ -45,6 +45,7 @@ static const char help[] =
     "      --device-cache-size SIZE  the same in the device's memory (half of its limit)\n"
     "      --device D            auto, cpu or cuda\n"
     "      --interface NAME      the network interface that ranks (mpirun) use\n"
+    "      --shuffle S           auto, one-level or two-level: the way of rows to ranks of other hosts\n"
     "      --shuffle-compression C  auto, off or on: whether rows are packed on their way between ranks\n"
     "      --fallback F          allow or forbid: whether DuckDB may run what stachio can't\n"
     "      --progress P          auto, always or never\n"

@@ -27,6 +27,7 @@ enum option_code {
     OPTION_CACHE_SIZE,
     OPTION_DEVICE_CACHE_SIZE,
     OPTION_INTERFACE,
+    OPTION_SHUFFLE,
     OPTION_SHUFFLE_COMPRESSION,
     OPTION_FORMAT,
     OPTION_FALLBACK,
@@ -95,6 +96,7 @@ static const struct known_option {
     {{"cache-size", required_argument, NULL, OPTION_CACHE_SIZE}, QUERY | RUN},
     {{"device-cache-size", required_argument, NULL, OPTION_DEVICE_CACHE_SIZE}, QUERY | RUN},
     {{"interface", required_argument, NULL, OPTION_INTERFACE}, QUERY | RUN | BENCH | REWRITE | TOPOLOGY},
+    {{"shuffle", required_argument, NULL, OPTION_SHUFFLE}, QUERY | RUN | REWRITE | BENCH},
     {{"shuffle-compression", required_argument, NULL, OPTION_SHUFFLE_COMPRESSION},
      QUERY | RUN | BENCH | REWRITE},
     {{"format", required_argument, NULL, OPTION_FORMAT}, QUERY | RUN},
@@ -239,6 +241,13 @@ static int read_io(struct options *options, const char *text) {
     if (at > (int)STACHIO_IO_DIRECT)
         return report_usage("--io: this build can't read by cuFile; use direct");
     options->db.io = (enum stachio_io)at;
+    return at < 0 ? 2 : 0;
+}
+
+static int read_shuffle(struct options *options, const char *text) {
+    static const char *const names[] = {"auto", "one-level", "two-level", NULL};
+    int at = find_name("--shuffle", text, names);
+    options->db.shuffle = (enum stachio_shuffle)at;
     return at < 0 ? 2 : 0;
 }
 
@@ -444,6 +453,7 @@ static int read_option(struct options *options, int code, char *argument) {
         return read_size("--device-cache-size", argument, &options->db.device_cache_bytes);
     case OPTION_INTERFACE: options->db.interface = argument; return 0;
     case OPTION_FORMAT: return read_format(options, argument);
+    case OPTION_SHUFFLE: return read_shuffle(options, argument);
     case OPTION_SHUFFLE_COMPRESSION: return read_shuffle_compression(options, argument);
     case OPTION_FALLBACK: return read_fallback(options, argument);
     case OPTION_PROGRESS: return read_progress(options, argument);

@@ -161,6 +161,14 @@ enum stachio_shuffle_compression {
     STACHIO_SHUFFLE_COMPRESSION_ON
 };
 
+/* The way of rows to ranks of other hosts. */
+enum stachio_shuffle {
+    STACHIO_SHUFFLE_AUTO, /* in two levels where messages would be small */
+    STACHIO_SHUFFLE_ONE_LEVEL,
+    STACHIO_SHUFFLE_TWO_LEVEL /* within the host to the rank with the receiver's place, then across, with what
+                                 others send there */
+};
+
 struct stachio_options {
     size_t
         size_bytes; /* sizeof(struct stachio_options) of the caller's header: set by stachio_options_init */
@@ -179,6 +187,7 @@ struct stachio_options {
                               host, else what is there */
     enum stachio_overlap overlap; /* this rank's */
     enum stachio_shuffle_compression shuffle_compression;
+    enum stachio_shuffle shuffle;
 };
 
 /* Fills in the defaults. */

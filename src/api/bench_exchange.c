@@ -11,6 +11,7 @@ static enum sx_status measure(struct stachio_db *db, const struct stachio_bench_
     for (int i = 0; i < options->n_message_bytes; i++) {
         const struct sx_bench_exchange_options given = {.net = db->net,
                                                         .pool = db->pool,
+                                                        .shuffle = db->shuffle,
                                                         .message_bytes = options->message_bytes[i],
                                                         .rank_bytes = options->rank_bytes,
                                                         .runs = options->runs};

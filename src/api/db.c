@@ -48,6 +48,9 @@ static enum stachio_status read_options(const struct stachio_options *given,
         out_options->shuffle_compression > STACHIO_SHUFFLE_COMPRESSION_ON)
         return sx_api_error(error, STACHIO_USAGE, "shuffle compression: there is no number %d",
                             (int)out_options->shuffle_compression);
+    if ((int)out_options->shuffle < STACHIO_SHUFFLE_AUTO || out_options->shuffle > STACHIO_SHUFFLE_TWO_LEVEL)
+        return sx_api_error(error, STACHIO_USAGE, "shuffle: there is no number %d",
+                            (int)out_options->shuffle);
     const int sharing = sx_launch_local_ranks();
     if (!out_options->threads)
         out_options->threads = (sx_system_processors() + sharing - 1) / sharing;
@@ -98,6 +101,10 @@ static enum sx_status open_device(struct stachio_db *db, struct sx_net *net,
     return sx_device_open(&db->device, limit, n_sharing, &db->backend, error);
 }
 
+static const enum sx_shuffle shuffles[] = {[STACHIO_SHUFFLE_AUTO] = SX_SHUFFLE_AUTO,
+                                           [STACHIO_SHUFFLE_ONE_LEVEL] = SX_SHUFFLE_ONE_LEVEL,
+                                           [STACHIO_SHUFFLE_TWO_LEVEL] = SX_SHUFFLE_TWO_LEVEL};
+
 static enum sx_status open_parts(struct stachio_db *db, struct sx_net *net,
                                  const struct stachio_options *options, struct sx_error *error) {
     size_t limit = options->memory_limit_bytes < SIZE_MAX ? (size_t)options->memory_limit_bytes : SIZE_MAX;
@@ -106,6 +113,7 @@ static enum sx_status open_parts(struct stachio_db *db, struct sx_net *net,
     db->io = options->io;
     db->overlap = options->overlap;
     db->shuffle_compression = options->shuffle_compression;
+    db->shuffle = shuffles[options->shuffle];
     db->cache_bytes = choose_cache(options, db->backend, limit);
     SX_TRY(open_device_cache(db, options, error));
     sigset_t previous;

@@ -27,6 +27,7 @@ struct stachio_db {
     enum stachio_io io;
     enum stachio_overlap overlap;
     enum stachio_shuffle_compression shuffle_compression;
+    enum sx_shuffle shuffle;
     size_t cache_bytes; /* of the storage's cache; 0: none */
     struct sx_pool *pool;
     const struct sx_backend *backend;

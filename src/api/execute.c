@@ -98,6 +98,7 @@ struct sx_exec_options sx_db_exec_options(struct stachio_db *db) {
         .link_bytes = link_bytes(),
         .overlap = overlaps[db->overlap],
         .shuffle_compression = compressions[db->shuffle_compression],
+        .shuffle = db->shuffle,
     };
 }
 

@@ -194,7 +194,7 @@ enum sx_status sx_ranks_exchange(struct stachio_db *db, const struct sx_bench_ex
 }
 
 static void follow_exchange(struct stachio_db *db, const char *text) {
-    struct sx_bench_exchange_options options = {.net = db->net, .pool = db->pool};
+    struct sx_bench_exchange_options options = {.net = db->net, .pool = db->pool, .shuffle = db->shuffle};
     struct sx_bench_exchange_result ignored;
     struct sx_error error = {0};
     char *at;

@@ -67,10 +67,12 @@ static enum sx_status run_messages(const struct sx_bench_exchange_options *optio
 static enum sx_status run_channel(const struct sx_bench_exchange_options *options, double *out_seconds,
                                   struct sx_error *error) {
     struct sx_events events;
-    const struct sx_channel_options channel_options = {.pool = options->pool,
-                                                       .window_bytes = window_bytes(options),
-                                                       .wake = sx_events_add,
-                                                       .context = &events};
+    const struct sx_channel_options channel_options = {
+        .pool = options->pool,
+        .window_bytes = window_bytes(options),
+        .is_two_level = sx_net_in_two_levels(options->net, options->shuffle, (size_t)options->message_bytes),
+        .wake = sx_events_add,
+        .context = &events};
     struct sx_buffer *buffer;
     struct sx_channel *channel = NULL;
     SX_TRY(sx_buffer_create(options->pool, (size_t)options->message_bytes, &buffer, error));

@@ -10,6 +10,7 @@ struct sx_bench_exchange_options {
     int64_t message_bytes;
     int64_t rank_bytes; /* from each rank to each other one, about */
     int runs;
+    enum sx_shuffle shuffle; /* of the channels */
 };
 
 struct sx_bench_exchange_result {

@@ -228,12 +228,15 @@ static void exchange_prefetch(struct sx_source *source) {
 enum sx_status sx_exchanges_open(struct sx_run *run, struct sx_error *error) {
     const size_t share = ALL_WINDOWS / (size_t)sx_net_size(run->options.net);
     const size_t window = share > MOST_WINDOW ? MOST_WINDOW : share > LEAST_WINDOW ? share : LEAST_WINDOW;
-    const struct sx_channel_options options = {.pool = sx_message_pool(&run->options),
-                                               .window_bytes = window * scale_of(run),
-                                               .wake = sx_events_add,
-                                               .context = &run->events};
-    for (struct sx_exchange *exchange = run->exchanges; exchange; exchange = exchange->next)
+    struct sx_channel_options options = {.pool = sx_message_pool(&run->options),
+                                         .window_bytes = window * scale_of(run),
+                                         .wake = sx_events_add,
+                                         .context = &run->events};
+    for (struct sx_exchange *exchange = run->exchanges; exchange; exchange = exchange->next) {
+        options.is_two_level =
+            sx_net_in_two_levels(run->options.net, run->options.shuffle, exchange->message_bytes);
         SX_TRY(sx_channel_create(run->options.net, &options, &exchange->channel, error));
+    }
     return SX_OK;
 }
 

@@ -61,6 +61,7 @@ struct sx_exec_options {
     size_t message_bytes; /* of an exchange; 0: it chooses */
     bool counts_early;    /* rows are counted after every operator, for comparison; no difference on a host */
     enum sx_shuffle_compression shuffle_compression;
+    enum sx_shuffle shuffle;
 };
 
 static inline struct sx_pool *sx_message_pool(const struct sx_exec_options *options) {

@@ -23,6 +23,15 @@ static struct sx_frame make_frame(const struct sx_channel *channel, enum sx_fram
         .kind = kind, .epoch = channel->epoch, .channel = channel->number, .value = value};
 }
 
+/* To another rank; takes the buffer over. */
+static void send_frame(const struct sx_channel *channel, int rank, const struct sx_frame *frame,
+                       struct sx_buffer *buffer, size_t bytes) {
+    if (channel->options.is_two_level && !(frame->flags & SX_FRAME_ON_DEVICE))
+        sx_relay_post(channel->net, rank, frame, buffer, bytes);
+    else
+        sx_net_send(channel->net, rank, frame, buffer, bytes);
+}
+
 static bool has_ended(const struct sx_channel *channel) {
     for (int r = 0; r < channel->net->size; r++) {
         const struct sx_flow *flow = &channel->flows[r];
@@ -62,7 +71,7 @@ static void deliver(struct sx_channel *channel, struct sx_kept *kept) {
     channel->report.sent_bytes += (int64_t)message.bytes;
     channel->report.sent_messages++;
     free(kept);
-    sx_net_send(net, message.rank, &frame, message.buffer, message.bytes);
+    send_frame(channel, message.rank, &frame, message.buffer, message.bytes);
 }
 
 /* Sends what there is credit for, and the end after the last. */
@@ -85,7 +94,7 @@ static void pump(struct sx_channel *channel, int rank) {
         return;
     }
     const struct sx_frame frame = make_frame(channel, SX_FRAME_END, flow->sent_messages);
-    sx_net_send(net, rank, &frame, NULL, 0);
+    send_frame(channel, rank, &frame, NULL, 0);
 }
 
 enum sx_status sx_channel_send(struct sx_channel *channel, const struct sx_net_message *message,
@@ -162,7 +171,7 @@ static void give_credit(struct sx_channel *channel, int rank) {
         return;
     }
     const struct sx_frame frame = make_frame(channel, SX_FRAME_CREDIT, bytes);
-    sx_net_send(channel->net, rank, &frame, NULL, 0);
+    send_frame(channel, rank, &frame, NULL, 0);
 }
 
 void sx_channel_refuse(struct sx_net *net, int rank, const struct sx_frame *frame, size_t bytes) {

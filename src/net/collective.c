@@ -10,7 +10,7 @@ enum { CANCEL_LOOK_NS = 20000000 };
 
 int sx_net_unsent(const struct sx_net *net, const void *context) {
     (void)context;
-    return net->in_flight > 0 || net->lingering > 0 ? net->rank : -1;
+    return net->in_flight > 0 || net->parcels > 0 || net->lingering > 0 ? net->rank : -1;
 }
 
 /* Returns now and then where somebody may cancel without a signal to `changed`. */
@@ -192,9 +192,15 @@ static void drop_older(struct sx_kept_list *list, uint32_t epoch) {
     *list = rest;
 }
 
+/* One round tells that what ranks have sent has gone; in two levels a second one, that what they sent on for
+ * others has gone, too: after the first nothing more comes to be sent on. */
+static uint32_t rounds(const struct sx_net *net) {
+    return net->has_levels ? 2 : 1;
+}
+
 void sx_net_pass_barrier(struct sx_net *net) {
     for (int r = 0; r < net->size; r++)
-        if (net->barriers[r] <= net->epoch)
+        if (net->barriers[r] < rounds(net) * (net->epoch + 1))
             return;
     net->epoch++;
     net->next_channel = 0;
@@ -209,10 +215,11 @@ void sx_net_pass_barrier(struct sx_net *net) {
     pthread_cond_broadcast(&net->changed);
 }
 
+/* A rank that has not come to as many rounds as this one, in the epoch. */
 static int not_passed(const struct sx_net *net, const void *context) {
     const uint32_t *epoch = context;
     for (int r = 0; r < net->size && net->epoch == *epoch; r++)
-        if (net->barriers[r] <= *epoch)
+        if (net->barriers[r] < net->barriers[net->rank])
             return r;
     return -1;
 }
@@ -220,16 +227,17 @@ static int not_passed(const struct sx_net *net, const void *context) {
 enum sx_status sx_net_barrier(struct sx_net *net, const atomic_bool *cancel, struct sx_error *error) {
     pthread_mutex_lock(&net->lock);
     const uint32_t epoch = net->epoch;
-    const bool is_first = net->barriers[net->rank] == epoch;
-    enum sx_status status = is_first ? sx_net_wait(net, sx_net_unsent, NULL, true, cancel, error) : SX_OK;
-    if (status == SX_OK && is_first) {
+    enum sx_status status = sx_net_wait(net, not_passed, &epoch, true, cancel, error);
+    while (status == SX_OK && net->epoch == epoch) {
         const struct sx_frame frame = {.kind = SX_FRAME_BARRIER, .epoch = epoch};
+        status = sx_net_wait(net, sx_net_unsent, NULL, true, cancel, error);
+        if (status != SX_OK)
+            break;
         net->barriers[net->rank]++;
         sx_net_send_all(net, &frame, NULL, 0);
         sx_net_pass_barrier(net);
-    }
-    if (status == SX_OK)
         status = sx_net_wait(net, not_passed, &epoch, true, cancel, error);
+    }
     sx_net_unlock(net);
     return status;
 }

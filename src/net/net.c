@@ -96,6 +96,15 @@ void sx_net_fail(struct sx_net *net, const struct sx_error *error) {
     sx_buffer_release(text);
 }
 
+void sx_net_fail_locked(struct sx_net *net, const struct sx_error *error) {
+    const struct sx_frame frame = {
+        .kind = SX_FRAME_FAIL, .epoch = net->epoch, .value = (uint64_t)error->status};
+    if (net->failure.status != SX_OK)
+        return;
+    sx_net_set_failure(net, error, false);
+    sx_net_send_all(net, &frame, NULL, 0);
+}
+
 /* ---- sending; wakes ---- */
 
 void sx_net_send(struct sx_net *net, int rank, const struct sx_frame *frame, struct sx_buffer *buffer,
@@ -105,7 +114,7 @@ void sx_net_send(struct sx_net *net, int rank, const struct sx_frame *frame, str
         sx_rounds_send(net->rounds, rank, frame, buffer, bytes);
         return;
     }
-    if (frame->kind == SX_FRAME_MESSAGE)
+    if (frame->kind == SX_FRAME_MESSAGE || frame->kind == SX_FRAME_BUNDLE)
         sx_net_pace_begin(net, rank, bytes);
     net->transport->ops->send(net->transport, rank, frame, buffer, bytes);
 }
@@ -126,6 +135,8 @@ static struct sx_channel *find_due(const struct sx_net *net) {
 
 void sx_net_unlock(struct sx_net *net) {
     struct sx_channel *channel;
+    while (sx_relay_pump(net))
+        continue;
     while (net->wakes_due > 0 && (channel = find_due(net)) != NULL) {
         channel->wake_due = false;
         net->wakes_due--;
@@ -182,6 +193,7 @@ int64_t sx_net_sent_bytes(const struct sx_net *net) {
 /* ---- beginning and end ---- */
 
 static void destroy(struct sx_net *net) {
+    sx_relay_release(net);
     sx_kept_clear(&net->early);
     sx_kept_clear(&net->collectives);
     sx_pool_destroy(net->control_pool);
@@ -210,6 +222,8 @@ static enum sx_status make(struct sx_transport *transport, struct sx_net **out_n
     enum sx_status status = net->barriers && net->left
                                 ? sx_pool_create(0, &net->control_pool, error)
                                 : sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for %d ranks", net->size);
+    if (status == SX_OK)
+        status = sx_relay_init(net, error);
     if (status != SX_OK) {
         destroy(net);
         return status;

@@ -31,6 +31,15 @@ int64_t sx_net_sent_bytes(const struct sx_net *net);
 /* Ranks with the same number are on one host. */
 int sx_net_host(const struct sx_net *net, int rank);
 
+enum sx_shuffle {
+    SX_SHUFFLE_AUTO, /* two levels where messages would be small */
+    SX_SHUFFLE_ONE_LEVEL,
+    SX_SHUFFLE_TWO_LEVEL
+};
+/* Whether channels with messages of so many bytes shall be is_two_level. Never where that makes no
+ * difference: with one host, or one rank on each. */
+bool sx_net_in_two_levels(const struct sx_net *net, enum sx_shuffle shuffle, size_t message_bytes);
+
 /* How fast messages leave for other ranks of this host, or for other hosts, since the net was created. */
 struct sx_net_pace {
     int64_t bytes;    /* that have gone */
@@ -85,6 +94,11 @@ struct sx_channel_options {
                           * taken them yet (received, not given out by sx_channel_receive): flow control by
                           * credits, so that a slow rank slows its senders and nobody's memory fills. The same
                           * on all ranks. At least one message may always go, however large. */
+    /* What this rank sends to ranks of other hosts goes by way of the rank of its own host that has the same
+     * place there, together with what others send by that way; so a rank sends to those of its host, and to
+     * one of each other host. Each rank's own matter; but where any rank does so, all come to a barrier
+     * before they close. */
+    bool is_two_level;
     /* May be NULL: called when a message has come, when bytes have gone, when the channel has ended or the
      * net has failed. By any thread, also by one that is in a call of this interface: it must not block, and
      * who calls holds no lock that it takes. It may call what does not block, but not sx_channel_destroy. */

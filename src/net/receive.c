@@ -112,6 +112,7 @@ static struct sx_kept *take(struct sx_net *net, struct sx_kept *kept) {
             sx_net_set_lost(net, (int)kept->frame.value, "was lost");
         break;
     case SX_FRAME_LEAVE: take_leave(net, kept->message.rank); break;
+    case SX_FRAME_BUNDLE: break; /* has been taken apart */
     }
     pthread_cond_broadcast(&net->changed);
     return kept;
@@ -120,6 +121,11 @@ static struct sx_kept *take(struct sx_net *net, struct sx_kept *kept) {
 static void received(void *context, int rank, const struct sx_frame *frame, struct sx_buffer *buffer,
                      size_t bytes) {
     struct sx_net *net = context;
+    if (frame->kind == SX_FRAME_BUNDLE) {
+        sx_relay_take(net, buffer, bytes);
+        sx_buffer_release(buffer);
+        return;
+    }
     struct sx_kept *kept = malloc(sizeof *kept);
     if (!kept) {
         struct sx_error error = {0};
@@ -142,12 +148,16 @@ static void received(void *context, int rank, const struct sx_frame *frame, stru
 static void sent(void *context, int rank, const struct sx_frame *frame, size_t bytes) {
     struct sx_net *net = context;
     pthread_mutex_lock(&net->lock);
-    if (frame->kind == SX_FRAME_MESSAGE && !(frame->flags & SX_FRAME_ON_DEVICE))
+    const bool is_paced = (frame->kind == SX_FRAME_MESSAGE && !(frame->flags & SX_FRAME_ON_DEVICE)) ||
+                          frame->kind == SX_FRAME_BUNDLE;
+    if (is_paced)
         sx_net_pace_end(net, rank, bytes);
+    if (frame->flags & SX_FRAME_LINKED)
+        sx_relay_sent(net, rank, bytes);
     if (--net->in_flight == 0)
         pthread_cond_broadcast(&net->changed);
     struct sx_channel *channel = frame->kind == SX_FRAME_MESSAGE ? sx_channel_find(net, frame) : NULL;
-    if (frame->kind == SX_FRAME_MESSAGE)
+    if (frame->kind == SX_FRAME_MESSAGE || frame->kind == SX_FRAME_BUNDLE)
         atomic_fetch_add(&net->sent_bytes, (int_fast64_t)bytes);
     if (channel)
         sx_channel_sent(channel, bytes);

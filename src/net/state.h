@@ -46,6 +46,23 @@ struct sx_channel {
     struct sx_channel_report report;
 };
 
+/* A frame of a channel on its way in two levels. */
+struct sx_parcel {
+    struct sx_parcel *next;
+    int from, to;
+    struct sx_frame frame;
+    struct sx_buffer *buffer; /* its bytes are at the offset */
+    size_t offset, bytes;
+};
+
+/* From this rank to another one, of what goes in two levels. */
+struct sx_way {
+    struct sx_parcel *first, *last;
+    size_t queued_bytes;
+    size_t flying_bytes; /* in frames that the transport has */
+    int flying;
+};
+
 /* Messages that the transport has. */
 struct sx_paced {
     size_t bytes; /* on their way */
@@ -69,10 +86,14 @@ struct sx_net {
     uint32_t epoch;
     uint32_t next_channel; /* number in this epoch */
     uint64_t next_collective;
-    uint32_t *barriers;       /* per rank: how many it has come to */
+    uint32_t *barriers;       /* per rank: how many rounds of barriers it has come to */
     bool *left;               /* per rank */
     size_t in_flight;         /* frames given to the transport */
     struct sx_paced paced[2]; /* messages to this host, and to others */
+    int *hops;                /* per rank: the next one on the way to it in two levels */
+    bool has_levels;
+    struct sx_way *ways; /* per rank */
+    size_t parcels;      /* that have not been given to the transport */
     struct sx_channel *channels;
     int lingering;                   /* channels that have been destroyed and have not sent all */
     struct sx_kept_list early;       /* of channels that are not there yet */
@@ -97,6 +118,8 @@ void sx_net_set_failure(struct sx_net *net, const struct sx_error *failure, bool
 void sx_net_set_lost(struct sx_net *net, int rank, const char *what);
 /* Gives the failure to the caller. */
 enum sx_status sx_net_failure(const struct sx_net *net, struct sx_error *error);
+/* sx_net_fail; the others get no text but that of the status. */
+void sx_net_fail_locked(struct sx_net *net, const struct sx_error *error);
 void sx_net_send(struct sx_net *net, int rank, const struct sx_frame *frame, struct sx_buffer *buffer,
                  size_t bytes);
 void sx_net_send_all(struct sx_net *net, const struct sx_frame *frame, struct sx_buffer *buffer,
@@ -149,6 +172,20 @@ void sx_rounds_send(struct sx_rounds *rounds, int rank, const struct sx_frame *f
 void sx_rounds_take(struct sx_rounds *rounds, struct sx_kept *kept);
 /* Without the lock: nothing is on its way any more, or a rank is lost. */
 void sx_rounds_close(struct sx_net *net);
+
+/* ---- relay.c; with the lock held unless said otherwise ---- */
+
+SX_MUST_CHECK enum sx_status sx_relay_init(struct sx_net *net, struct sx_error *error); /* without it */
+void sx_relay_release(struct sx_net *net);                                              /* without it */
+/* Sends a frame of a channel in two levels; takes the buffer over. sx_net_unlock does the work. */
+void sx_relay_post(struct sx_net *net, int rank, const struct sx_frame *frame, struct sx_buffer *buffer,
+                   size_t bytes);
+/* A frame that was sent from such a queue has gone. */
+void sx_relay_sent(struct sx_net *net, int rank, size_t bytes);
+/* Sends what may go; lets the lock go meanwhile. False: there was nothing. */
+bool sx_relay_pump(struct sx_net *net);
+/* Takes a bundle that has come; without the lock. The buffer stays the caller's. */
+void sx_relay_take(struct sx_net *net, struct sx_buffer *buffer, size_t bytes);
 
 /* ---- receive.c ---- */
 

@@ -11,6 +11,7 @@ enum sx_frame_kind {
     SX_FRAME_MESSAGE,   /* of a channel; payload */
     SX_FRAME_CREDIT,    /* of a channel; value: bytes that have been taken */
     SX_FRAME_END,       /* of a channel; value: messages that were sent to this rank */
+    SX_FRAME_BUNDLE,    /* frames of channels, by way of the receiver or for it; payload (relay.c) */
     SX_FRAME_GATHER,    /* value: number of the collective call in its epoch; payload */
     SX_FRAME_BROADCAST, /* the same */
     SX_FRAME_BARRIER,   /* ends the epoch */
@@ -25,11 +26,14 @@ struct sx_frame {
     uint32_t kind;
     uint32_t epoch;   /* barriers that the sender has left behind */
     uint32_t channel; /* number in its epoch */
-    uint32_t flags;   /* SX_FRAME_ON_DEVICE */
+    uint32_t flags;   /* SX_FRAME_ON_DEVICE, SX_FRAME_LINKED */
     uint64_t value;
 };
 
-enum { SX_FRAME_ON_DEVICE = 1 /* of a message: its buffer is device memory, and a link carries it */ };
+enum {
+    SX_FRAME_ON_DEVICE = 1, /* of a message: its buffer is device memory, and a link carries it */
+    SX_FRAME_LINKED = 2     /* the sender's: it counts for the way that it went by (relay.c) */
+};
 
 struct sx_transport;
 struct sx_transport_raw;

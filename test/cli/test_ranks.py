@@ -159,8 +159,9 @@ def main():
                 check_tpch(data, 3, 0, "--overlap", overlap)
         with checks.case("TPC-H, packed"):
             check_tpch(data, 3, 0, "--shuffle-compression", "on")
-        with checks.case("TPC-H, two hosts"):
-            check_tpch(data, 4, 0, hosts=2)
+        for shuffle in ("one-level", "two-level"):
+            with checks.case(f"TPC-H, two hosts, {shuffle}"):
+                check_tpch(data, 5, 0, "--shuffle", shuffle, hosts=2)
         with checks.case("packing"):
             check_packed(tables)
         checks.run_all([(f"{sql}, {ranks} ranks, broadcast up to {broadcast} bytes", functools.partial(check_ordered, tables, sql, ranks, broadcast))

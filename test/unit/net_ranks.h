@@ -10,7 +10,10 @@
 #include "base/events.h"
 #include "net/local.h"
 
-enum { MOST_RANKS = 4 };
+enum { MOST_RANKS = 7 };
+
+static int n_hosts = 1;           /* of ranks from now on */
+static bool is_two_level = false; /* their channels */
 
 struct rank {
     struct sx_net *net;
@@ -20,8 +23,11 @@ struct rank {
 };
 
 static struct sx_channel *open_channel(struct rank *rank, size_t window_bytes) {
-    const struct sx_channel_options options = {
-        .pool = rank->pool, .window_bytes = window_bytes, .wake = sx_events_add, .context = &rank->events};
+    const struct sx_channel_options options = {.pool = rank->pool,
+                                               .window_bytes = window_bytes,
+                                               .is_two_level = is_two_level,
+                                               .wake = sx_events_add,
+                                               .context = &rank->events};
     struct sx_channel *channel;
     assert(sx_channel_create(rank->net, &options, &channel, NULL) == SX_OK);
     return channel;
@@ -70,7 +76,7 @@ static void run_ranks(int size, void (*work)(struct rank *rank)) {
     struct sx_net *nets[MOST_RANKS];
     struct rank ranks[MOST_RANKS];
     pthread_t threads[MOST_RANKS];
-    assert(size <= MOST_RANKS && sx_net_local_create(size, 1, nets, NULL) == SX_OK);
+    assert(size <= MOST_RANKS && sx_net_local_create(size, n_hosts, nets, NULL) == SX_OK);
     for (int r = 0; r < size; r++) {
         ranks[r] = (struct rank){.net = nets[r], .work = work};
         sx_events_init(&ranks[r].events);

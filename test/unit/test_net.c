@@ -370,6 +370,28 @@ static void test_self(void) {
     sx_net_close(NULL);
 }
 
+/* In two levels the ranks of a host send for each other, and all is as before. */
+static void test_levels(void) {
+    is_two_level = true;
+    for (n_hosts = 2; n_hosts <= 3; n_hosts++) {
+        for (int size = n_hosts; size <= MOST_RANKS; size++)
+            run_ranks(size, exchange_all);
+        run_ranks(4, slow_receiver);
+        run_ranks(4, huge_messages);
+        for (int i = 0; i < 5; i++)
+            run_ranks(5, early_and_late);
+        run_ranks(5, failures);
+        run_ranks(4, all_fail);
+        run_ranks(4, no_room);
+        run_ranks(4, cancelled);
+        for (int size = 3; size <= MOST_RANKS; size++)
+            run_ranks(size, killed);
+        run_ranks(4, leaves);
+    }
+    n_hosts = 1;
+    is_two_level = false;
+}
+
 int main(void) {
     test_self();
     test_collectives();
@@ -386,5 +408,6 @@ int main(void) {
     run_ranks(4, killed);
     run_ranks(3, leaves);
     run_ranks(3, leaves_channel);
+    test_levels();
     return 0;
 }
