@@ -18,7 +18,7 @@ mkdir -p "$out"
 # shellcheck source=unpack.sh
 source scripts/unpack.sh
 device=${DEVICE:-cuda}
-families=${FAMILIES:-move rows eval hash sort group join decode}
+families=${FAMILIES:-move rows eval hash bloom sort group join decode}
 export STACHIO_CUDA_LIBRARY="$dir/libstachio_cuda.so"
 [ ! -e "$work/libstachio_cuda.so" ] || export STACHIO_CUDA_LIBRARY=$work/libstachio_cuda.so
 [ ! -e "$work/libnvcomp.so.5" ] || export STACHIO_NVCOMP_LIBRARY=$work/libnvcomp.so.5
