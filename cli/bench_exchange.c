@@ -25,9 +25,9 @@ static const int64_t rank_bytes = (int64_t)64 << 20, step_rank_bytes = (int64_t)
 static void add_heads(struct bench_exchange *bench) {
     const struct stachio_bench_exchange_result *result = &bench->alone;
     struct text *table = &bench->report.table.text, *json = &bench->report.json.text;
-    text_format(table, "Over %s, ranks: %d, runs: %d\n%14s %10s %10s %10s %11s %14s %9s", result->transport,
-                result->ranks, result->runs, "message bytes", "MB a rank", "ms", "least ms", "GB/s a rank",
-                "messages alone", "of alone");
+    text_format(table, "Over %s, ranks: %d, runs: %d\n%14s %10s %10s %10s %11s %14s %9s %9s",
+                result->transport, result->ranks, result->runs, "message bytes", "MB a rank", "ms",
+                "least ms", "GB/s a rank", "messages alone", "of alone", "processor");
     text_add(table, bench->options->steps ? " +partitioning      +join\n" : "\n");
     text_add(json, "{\"transport\":");
     bench_report_quote(json, result->transport);
@@ -40,15 +40,17 @@ static void add_row(struct bench_exchange *bench, const struct steps *steps) {
     struct text *table = &bench->report.table.text, *json = &bench->report.json.text;
     const double bytes = (double)result->bytes, rate = bytes / result->least_seconds,
                  raw = result->raw_least_seconds > 0 ? bytes / result->raw_least_seconds : 0;
-    text_format(table, "%14lld %10.1f %10.2f %10.2f %11.2f %14.2f %7.0f %%", (long long)result->message_bytes,
-                bytes * 1e-6, result->seconds * 1e3, result->least_seconds * 1e3, rate * 1e-9, raw * 1e-9,
-                raw > 0 ? 100 * rate / raw : 0.0);
+    text_format(table, "%14lld %10.1f %10.2f %10.2f %11.2f %14.2f %7.0f %% %7.0f %%",
+                (long long)result->message_bytes, bytes * 1e-6, result->seconds * 1e3,
+                result->least_seconds * 1e3, rate * 1e-9, raw * 1e-9, raw > 0 ? 100 * rate / raw : 0.0,
+                100 * result->raw_processor_seconds / result->processor_seconds);
     text_format(json,
                 "%s\n{\"message_bytes\":%lld,\"bytes\":%lld,\"seconds\":%.9g,\"raw_seconds\":%.9g,"
-                "\"least_seconds\":%.9g,\"raw_least_seconds\":%.9g",
+                "\"least_seconds\":%.9g,\"raw_least_seconds\":%.9g,\"processor_seconds\":%.9g,\"raw_"
+                "processor_seconds\":%.9g",
                 bench->report.n_results ? "," : "", (long long)result->message_bytes,
                 (long long)result->bytes, result->seconds, result->raw_seconds, result->least_seconds,
-                result->raw_least_seconds);
+                result->raw_least_seconds, result->processor_seconds, result->raw_processor_seconds);
     if (bench->options->steps) {
         text_format(table, " %13.2f %10.2f", steps->partitioned * 1e-9, steps->joined * 1e-9);
         text_format(json, ",\"partitioned_bytes_per_second\":%.6g,\"joined_bytes_per_second\":%.6g",

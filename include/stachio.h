@@ -435,6 +435,8 @@ struct stachio_bench_exchange_result {
     double raw_seconds; /* by the transport's messages alone, in turn; 0: there is no such thing */
     double least_seconds;
     double raw_least_seconds;
+    double processor_seconds; /* the median, of all of a rank's threads; the rank that took most */
+    double raw_processor_seconds;
 };
 
 /* Times exchanges between the ranks, called on rank 0, and tells each result as soon as it is there. */

@@ -25,7 +25,10 @@ static enum sx_status measure(struct stachio_db *db, const struct stachio_bench_
                                                            .seconds = got.seconds,
                                                            .raw_seconds = got.raw_seconds,
                                                            .least_seconds = got.least_seconds,
-                                                           .raw_least_seconds = got.raw_least_seconds};
+                                                           .raw_least_seconds = got.raw_least_seconds,
+                                                           .processor_seconds = got.processor_seconds,
+                                                           .raw_processor_seconds =
+                                                               got.raw_processor_seconds};
         result(context, &told);
     }
     return SX_OK;

@@ -222,7 +222,10 @@ static enum sx_status exchange_once(const struct join_bench *bench, double *out_
                                                       .message_bytes = message_bytes,
                                                       .rank_bytes =
                                                           received_bytes(bench) / (bench->n_ranks - 1)};
-    return meet(bench, sx_bench_exchange_once(&options, false, out_seconds, error), error);
+    struct sx_bench_time time = {0};
+    enum sx_status status = meet(bench, sx_bench_exchange_once(&options, false, &time, error), error);
+    *out_seconds = time.seconds;
+    return status;
 }
 
 /* The rank's that had most. */

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/events.h"
@@ -64,8 +65,21 @@ static enum sx_status run_messages(const struct sx_bench_exchange_options *optio
     return SX_OK;
 }
 
-static enum sx_status run_channel(const struct sx_bench_exchange_options *options, double *out_seconds,
-                                  struct sx_error *error) {
+static struct sx_bench_time now(void) {
+    struct timespec used;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return (struct sx_bench_time){(double)sx_clock_ns() * 1e-9,
+                                  (double)used.tv_sec + (double)used.tv_nsec * 1e-9};
+}
+
+static struct sx_bench_time since(struct sx_bench_time began) {
+    const struct sx_bench_time ended = now();
+    return (struct sx_bench_time){ended.seconds - began.seconds,
+                                  ended.processor_seconds - began.processor_seconds};
+}
+
+static enum sx_status run_channel(const struct sx_bench_exchange_options *options,
+                                  struct sx_bench_time *out_time, struct sx_error *error) {
     struct sx_events events;
     const struct sx_channel_options channel_options = {
         .pool = options->pool,
@@ -81,10 +95,10 @@ static enum sx_status run_channel(const struct sx_bench_exchange_options *option
     enum sx_status status = sx_channel_create(options->net, &channel_options, &channel, error);
     if (status == SX_OK)
         status = sx_net_gather(options->net, NULL, 0, NULL, NULL, error);
-    const int64_t began_ns = sx_clock_ns();
+    const struct sx_bench_time began = now();
     if (status == SX_OK)
         status = run_messages(options, channel, buffer, &events, error);
-    *out_seconds = (double)(sx_clock_ns() - began_ns) * 1e-9;
+    *out_time = since(began);
     sx_channel_destroy(channel);
     sx_events_release(&events);
     sx_buffer_release(buffer);
@@ -92,20 +106,20 @@ static enum sx_status run_channel(const struct sx_bench_exchange_options *option
 }
 
 /* 0 seconds where there is nothing to compare with. */
-static enum sx_status run_raw(const struct sx_bench_exchange_options *options, double *out_seconds,
+static enum sx_status run_raw(const struct sx_bench_exchange_options *options, struct sx_bench_time *out_time,
                               struct sx_error *error) {
     struct sx_transport *transport = sx_net_get_transport(options->net);
     struct sx_transport_raw *raw;
-    *out_seconds = 0;
+    *out_time = (struct sx_bench_time){0};
     if (!transport->ops->raw_begin)
         return SX_OK;
     SX_TRY(transport->ops->raw_begin(transport, (size_t)options->message_bytes, count_messages(options), &raw,
                                      error));
     enum sx_status status = sx_net_gather(options->net, NULL, 0, NULL, NULL, error);
     if (status == SX_OK) {
-        const int64_t began_ns = sx_clock_ns();
+        const struct sx_bench_time began = now();
         transport->ops->raw_exchange(raw);
-        *out_seconds = (double)(sx_clock_ns() - began_ns) * 1e-9;
+        *out_time = since(began);
         status = sx_net_gather(options->net, NULL, 0, NULL, NULL, error);
     }
     transport->ops->raw_end(raw);
@@ -130,32 +144,52 @@ enum sx_status sx_bench_slowest(struct sx_net *net, double *seconds, struct sx_e
 }
 
 enum sx_status sx_bench_exchange_once(const struct sx_bench_exchange_options *options, bool is_raw,
-                                      double *out_seconds, struct sx_error *error) {
-    SX_TRY(is_raw ? run_raw(options, out_seconds, error) : run_channel(options, out_seconds, error));
-    return sx_bench_slowest(options->net, out_seconds, error);
+                                      struct sx_bench_time *out_time, struct sx_error *error) {
+    SX_TRY(is_raw ? run_raw(options, out_time, error) : run_channel(options, out_time, error));
+    SX_TRY(sx_bench_slowest(options->net, &out_time->seconds, error));
+    return sx_bench_slowest(options->net, &out_time->processor_seconds, error);
+}
+
+struct runs {
+    double seconds[MOST_RUNS], processor_seconds[MOST_RUNS];
+};
+
+static enum sx_status add_run(const struct sx_bench_exchange_options *options, bool is_raw, int at,
+                              struct runs *runs, struct sx_error *error) {
+    struct sx_bench_time time = {0};
+    SX_TRY(sx_bench_exchange_once(options, is_raw, &time, error));
+    runs->seconds[at] = time.seconds;
+    runs->processor_seconds[at] = time.processor_seconds;
+    return SX_OK;
+}
+
+static void sort_runs(struct runs *runs, int n) {
+    qsort(runs->seconds, (size_t)n, sizeof *runs->seconds, compare_seconds);
+    qsort(runs->processor_seconds, (size_t)n, sizeof *runs->processor_seconds, compare_seconds);
 }
 
 enum sx_status sx_bench_exchange(const struct sx_bench_exchange_options *options,
                                  struct sx_bench_exchange_result *out_result, struct sx_error *error) {
-    double seconds[MOST_RUNS], raw_seconds[MOST_RUNS];
+    struct runs channel, raw;
     const int runs = options->runs < MOST_RUNS ? options->runs : MOST_RUNS;
     if (sx_net_size(options->net) < 2)
         return sx_error_set(error, SX_USAGE, "an exchange needs several ranks: mpirun -n 2 stachio …");
     for (int r = -1; r < runs; r++) { /* the first one warms up */
-        const int at = r < 0 ? 0 : r;
-        SX_TRY(sx_bench_exchange_once(options, true, &raw_seconds[at], error));
-        SX_TRY(sx_bench_exchange_once(options, false, &seconds[at], error));
+        SX_TRY(add_run(options, true, r < 0 ? 0 : r, &raw, error));
+        SX_TRY(add_run(options, false, r < 0 ? 0 : r, &channel, error));
     }
-    qsort(seconds, (size_t)runs, sizeof *seconds, compare_seconds);
-    qsort(raw_seconds, (size_t)runs, sizeof *raw_seconds, compare_seconds);
+    sort_runs(&raw, runs);
+    sort_runs(&channel, runs);
     *out_result = (struct sx_bench_exchange_result){
         .message_bytes = options->message_bytes,
         .bytes = count_messages(options) * options->message_bytes * (sx_net_size(options->net) - 1),
         .runs = runs,
-        .seconds = seconds[runs / 2],
-        .raw_seconds = raw_seconds[runs / 2],
-        .least_seconds = seconds[0],
-        .raw_least_seconds = raw_seconds[0],
+        .seconds = channel.seconds[runs / 2],
+        .raw_seconds = raw.seconds[runs / 2],
+        .least_seconds = channel.seconds[0],
+        .raw_least_seconds = raw.seconds[0],
+        .processor_seconds = channel.processor_seconds[runs / 2],
+        .raw_processor_seconds = raw.processor_seconds[runs / 2],
     };
     return SX_OK;
 }

@@ -20,6 +20,7 @@ struct sx_bench_exchange_result {
     double seconds;     /* the median, of the slowest rank */
     double raw_seconds; /* the same without channels; 0: the transport has no such thing */
     double least_seconds, raw_least_seconds;
+    double processor_seconds, raw_processor_seconds; /* the median, of the rank that took most */
 };
 
 /* Collective over the ranks: all to all, all with the same options. */
@@ -27,10 +28,18 @@ SX_MUST_CHECK enum sx_status sx_bench_exchange(const struct sx_bench_exchange_op
                                                struct sx_bench_exchange_result *out_result,
                                                struct sx_error *error);
 
-/* The same once; of the slowest rank. is_raw: without channels; 0 seconds: the transport has no such thing.
+struct sx_bench_time {
+    double seconds;
+    double processor_seconds; /* of all threads of the process, also while they look whether something has
+                                 come */
+};
+
+/* The same once; each of the rank that took most. is_raw: without channels; 0: the transport has no such
+ * thing.
  */
 SX_MUST_CHECK enum sx_status sx_bench_exchange_once(const struct sx_bench_exchange_options *options,
-                                                    bool is_raw, double *out_seconds, struct sx_error *error);
+                                                    bool is_raw, struct sx_bench_time *out_time,
+                                                    struct sx_error *error);
 
 /* Collective: of the ranks' times the longest. */
 SX_MUST_CHECK enum sx_status sx_bench_slowest(struct sx_net *net, double *seconds, struct sx_error *error);

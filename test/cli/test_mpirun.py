@@ -91,6 +91,7 @@ def check_bench(directory):
     require(told["ranks"] == 2 and [r["message_bytes"] for r in told["results"]] == [65536, 1048576], told)
     require(all(r["seconds"] > 0 and r["raw_seconds"] > 0 and r["bytes"] == 64 << 20 for r in told["results"]), told)
     require(all(r["seconds"] >= r["least_seconds"] > 0 and r["raw_seconds"] >= r["raw_least_seconds"] > 0 and
+                r["processor_seconds"] > 0 and r["raw_processor_seconds"] > 0 and
                 r["partitioned_bytes_per_second"] > 0 and r["joined_bytes_per_second"] > 0 for r in told["results"]), told)
     status, out, err = run_ranks(1, [STACHIO, "bench", "exchange"])
     require(status == 2 and "several ranks" in err, f"status {status}: {err}")
