@@ -79,6 +79,8 @@ struct sx_file_column {
     enum sx_time_unit unit;
     bool is_optional;
     bool has_order; /* false: the order of min and max is not the type's */
+    /* its chunks in all row groups have been found to be readable; the only thing to change later */
+    atomic_bool is_checked;
 };
 
 struct sx_footer {

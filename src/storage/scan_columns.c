@@ -85,8 +85,11 @@ static enum sx_status check_chunk(const struct sx_chunk_meta *chunk, const struc
     return check_place(chunk, file_bytes, error);
 }
 
+/* Once for each version of a file. */
 static enum sx_status check_chunks(const char *path, const struct sx_footer *footer,
-                                   const struct sx_file_column *found, struct sx_error *error) {
+                                   struct sx_file_column *found, struct sx_error *error) {
+    if (atomic_load_explicit(&found->is_checked, memory_order_relaxed))
+        return SX_OK;
     for (int g = 0; g < footer->n_groups; g++) {
         const struct sx_group_meta *group = &footer->groups[g];
         if (group->n_rows == 0)
@@ -95,6 +98,7 @@ static enum sx_status check_chunks(const char *path, const struct sx_footer *foo
             SX_OK)
             return sx_error_prefix(error, "%s, row group %d, column %s", path, g, found->name);
     }
+    atomic_store_explicit(&found->is_checked, true, memory_order_relaxed);
     return SX_OK;
 }
 
