@@ -60,9 +60,8 @@ enum sx_status exchange_give(struct sx_exchange *exchange, struct sx_worker *wor
 
 static enum sx_status send_to(struct sx_exchange *exchange, struct sx_worker *worker, int rank,
                               const struct exchange_outgoing *outgoing) {
-    const struct sx_net_message message = {.rank = rank,
-                                           .buffer = sx_buffer_retain(outgoing->buffer),
-                                           .bytes = outgoing->used_bytes};
+    const struct sx_net_message message = {
+        .rank = rank, .buffer = sx_buffer_retain(outgoing->buffer), .bytes = outgoing->used_bytes};
     return exchange_give(exchange, worker, &message);
 }
 

@@ -22,7 +22,7 @@ static void compile_projections(struct sx_arena *arena, const struct sx_plan *pl
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static const char *const files[] = {"t.parquet"};
-    const struct sx_table_files table = {"t", files, 1, NULL};
+    const struct sx_table_files table = {.name = "t", .files = files, .n_files = 1};
     struct sx_query_plan query = {0};
     struct sx_error error = {0};
     if (sx_duckdb_convert((const char *)data, size, &table, 1, NULL, 0, &query, &error) == SX_OK) {

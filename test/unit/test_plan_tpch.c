@@ -72,8 +72,8 @@ static void make_tables(struct sx_frontend *frontend, const char *directory) {
         snprintf(path, sizeof path, "%s/%s.parquet", directory, tables[i].name);
         snprintf(sql, sizeof sql, "COPY (SELECT %s FROM range(100)) TO '%s'", tables[i].columns, path);
         run(frontend, sql);
-        assert(sx_frontend_add_table(frontend, tables[i].name, (const char *const[]){path}, 1, NULL, &error) ==
-               SX_OK);
+        assert(sx_frontend_add_table(frontend, tables[i].name, (const char *const[]){path}, 1, NULL,
+                                     &error) == SX_OK);
     }
 }
 
