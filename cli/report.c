@@ -89,7 +89,7 @@ static void add_ranks(struct text *out, const struct stachio_report *report) {
 
 void print_report(struct text *out, const struct stachio_report *report, const struct stachio_floor *floor) {
     bool is_ours = report->engine == STACHIO_ENGINE_STACHIO;
-    char peak[SIZE_TEXT_BYTES];
+    char peak[SIZE_TEXT_BYTES], device_peak[SIZE_TEXT_BYTES];
     text_format(out, "Answered by    %s on %s, threads: %d\n", is_ours ? "stachio" : "duckdb", report->device,
                 report->threads);
     if (is_ours && report->device_reason)
@@ -102,7 +102,11 @@ void print_report(struct text *out, const struct stachio_report *report, const s
                 report->plan_seconds + report->execute_seconds, report->plan_seconds,
                 report->execute_seconds);
     if (is_ours)
-        text_format(out, "Peak memory    %s\n", size_text((double)report->peak_memory_bytes, peak));
+        text_format(out, "Peak memory    %s%s%s\n", size_text((double)report->peak_memory_bytes, peak),
+                    report->peak_device_memory_bytes ? ", on the GPU " : "",
+                    report->peak_device_memory_bytes
+                        ? size_text((double)report->peak_device_memory_bytes, device_peak)
+                        : "");
     add_scans(out, report);
     add_floor(out, report, floor);
     add_operators(out, report);

@@ -321,6 +321,7 @@ struct stachio_report {
     const char *network;       /* how rows travel between ranks; NULL: there is one */
     const struct stachio_rank *ranks; /* none where there is one */
     int n_ranks;
+    int64_t peak_device_memory_bytes; /* of a GPU's, since the database was opened; 0 on the CPU */
 };
 /* After execute. What *out_report points to belongs to the query. */
 void stachio_query_report(struct stachio_query *query, struct stachio_report *out_report);
@@ -491,7 +492,8 @@ struct stachio_bench_join_result {
     double exchange_seconds; /* the median of exchanges of as many bytes, each made after one of the joins; 0:
                                 there is one rank */
     double exchange_ratio;   /* the median of exchange over join */
-    int64_t peak_memory_bytes;                  /* of the rank that had most, with the tables, on the host */
+    int64_t peak_memory_bytes; /* of the rank that had most, with the tables: of the GPU's memory, or the
+                                  host's */
     const struct stachio_bench_sample *samples; /* of the last run, until `result` returns */
     int n_samples;
 };

@@ -17,7 +17,7 @@ static enum sx_status measure(struct stachio_db *db, const struct stachio_bench_
                                                         .runs = options->runs};
         struct sx_bench_exchange_result got;
         SX_TRY(sx_ranks_exchange(db, &given, &got, error));
-        const struct stachio_bench_exchange_result told = {.transport = sx_net_transport(db->net),
+        const struct stachio_bench_exchange_result told = {.transport = db->network,
                                                            .ranks = sx_net_size(db->net),
                                                            .message_bytes = got.message_bytes,
                                                            .bytes = got.bytes,

@@ -12,7 +12,8 @@
 #include "plan/bench_join.h"
 
 enum { MOST_RUNS = 101 };
-static const int64_t MOST_ROWS = (int64_t)1 << 40, EXCHANGE_MESSAGE_BYTES = (int64_t)1 << 20;
+static const int64_t MOST_ROWS = (int64_t)1 << 40, EXCHANGE_MESSAGE_BYTES = (int64_t)1 << 20,
+                     LINK_BYTES = (int64_t)1 << 30; /* to all other ranks at a time */
 
 struct join_bench {
     struct stachio_db *db;
@@ -213,17 +214,22 @@ static int64_t received_bytes(const struct join_bench *bench) {
     return (int64_t)((sx_i128)bytes * (n - 1) / (n * n));
 }
 
+/* All to all of as many bytes, by what the join's rows go: channels, or the link between devices. */
 static enum sx_status exchange_once(const struct join_bench *bench, double *out_seconds,
                                     struct sx_error *error) {
-    const int64_t message_bytes =
-        bench->options->message_bytes > 0 ? bench->options->message_bytes : EXCHANGE_MESSAGE_BYTES;
-    const struct sx_bench_exchange_options options = {.net = bench->db->net,
-                                                      .pool = bench->db->pool,
-                                                      .message_bytes = message_bytes,
-                                                      .rank_bytes =
-                                                          received_bytes(bench) / (bench->n_ranks - 1)};
+    const bool by_link = sx_net_has_link(bench->db->net);
+    const int64_t rank_bytes = received_bytes(bench) / (bench->n_ranks - 1);
+    int64_t message_bytes = by_link ? LINK_BYTES / bench->n_ranks : EXCHANGE_MESSAGE_BYTES;
+    if (bench->options->message_bytes > 0)
+        message_bytes = bench->options->message_bytes;
+    const struct sx_bench_exchange_options options = {
+        .net = bench->db->net,
+        .pool = bench->db->pool,
+        .message_bytes = message_bytes < rank_bytes ? message_bytes : rank_bytes + 1,
+        .rank_bytes = rank_bytes,
+        .stream = by_link ? bench->stream : NULL};
     struct sx_bench_time time = {0};
-    enum sx_status status = meet(bench, sx_bench_exchange_once(&options, false, &time, error), error);
+    enum sx_status status = meet(bench, sx_bench_exchange_once(&options, by_link, &time, error), error);
     *out_seconds = time.seconds;
     return status;
 }
@@ -231,7 +237,7 @@ static enum sx_status exchange_once(const struct join_bench *bench, double *out_
 /* The rank's that had most. */
 static enum sx_status peak_memory(const struct join_bench *bench, int64_t *out_bytes,
                                   struct sx_error *error) {
-    double bytes = (double)sx_pool_usage(bench->db->pool).peak_bytes;
+    double bytes = (double)sx_db_peak_memory(bench->db);
     enum sx_status status = bench->db->net ? sx_bench_slowest(bench->db->net, &bytes, error) : SX_OK;
     *out_bytes = (int64_t)bytes;
     return status;
@@ -279,7 +285,7 @@ enum sx_status sx_bench_join_run(struct stachio_db *db, const struct stachio_ben
     if (status == SX_OK)
         status = measure(&bench, told, error);
     told->device = sx_db_device(db);
-    told->transport = db->net ? sx_net_transport(db->net) : NULL;
+    told->transport = db->net ? db->network : NULL;
     told->ranks = bench.n_ranks;
     told->threads = db->threads;
     told->runs = options->runs;

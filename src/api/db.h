@@ -55,6 +55,13 @@ static inline const char *sx_db_device(const struct stachio_db *db) {
     return db->device.name ? db->device.name : "cpu";
 }
 
+/* Where tensors are: the most since the database was opened. */
+static inline int64_t sx_db_peak_memory(const struct stachio_db *db) {
+    const struct sx_pool_usage usage =
+        db->backend->memory_usage ? db->backend->memory_usage(db->backend) : sx_pool_usage(db->pool);
+    return (int64_t)usage.peak_bytes;
+}
+
 /* stachio_open of one rank. `net` (NULL: there is one rank) serves to share out the GPUs: collective. */
 enum stachio_status sx_db_open(const struct stachio_options *options, struct sx_net *net,
                                struct stachio_db **out_db, struct stachio_error *error);

@@ -193,6 +193,8 @@ void stachio_query_report(struct stachio_query *query, struct stachio_report *ou
         .peak_memory_bytes = (int64_t)sx_pool_usage(query->db->pool).peak_bytes,
         .network = query->db->net ? query->db->network : NULL,
     };
+    if (query->db->backend->memory_usage)
+        out_report->peak_device_memory_bytes = sx_db_peak_memory(query->db);
     out_report->n_ranks = copy_ranks(query, &out_report->ranks);
     stachio_query_progress(query, &out_report->progress);
     if (query->run && query->engine == STACHIO_ENGINE_STACHIO)

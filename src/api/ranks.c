@@ -184,13 +184,26 @@ static void follow_parts(struct stachio_db *db, const char *const *texts, int n_
 
 /* ---- benchmarks ---- */
 
+/* Of the devices' memory, where it travels. */
+static enum sx_status run_exchange(struct stachio_db *db, const struct sx_bench_exchange_options *options,
+                                   struct sx_bench_exchange_result *out_result, struct sx_error *error) {
+    const struct sx_backend *backend = db->backend;
+    struct sx_bench_exchange_options given = *options;
+    if (sx_net_has_link(db->net))
+        SX_TRY(backend->ops.stream_create(backend, db->pool, NULL, &given.stream, error));
+    const enum sx_status status = sx_bench_exchange(&given, out_result, error);
+    if (given.stream)
+        backend->ops.stream_destroy(given.stream);
+    return status;
+}
+
 enum sx_status sx_ranks_exchange(struct stachio_db *db, const struct sx_bench_exchange_options *options,
                                  struct sx_bench_exchange_result *out_result, struct sx_error *error) {
     char text[96];
     snprintf(text, sizeof text, "%" PRId64 " %" PRId64 " %d", options->message_bytes, options->rank_bytes,
              options->runs);
     SX_TRY(tell(db, COMMAND_EXCHANGE, (const char *const[]){text}, 1, error));
-    return sx_ranks_meet(db, sx_bench_exchange(options, out_result, error), error);
+    return sx_ranks_meet(db, run_exchange(db, options, out_result, error), error);
 }
 
 static void follow_exchange(struct stachio_db *db, const char *text) {
@@ -201,7 +214,7 @@ static void follow_exchange(struct stachio_db *db, const char *text) {
     options.message_bytes = strtoll(text, &at, 10);
     options.rank_bytes = strtoll(at, &at, 10);
     options.runs = (int)strtol(at, &at, 10);
-    (void)sx_ranks_meet(db, sx_bench_exchange(&options, &ignored, &error), &error);
+    (void)sx_ranks_meet(db, run_exchange(db, &options, &ignored, &error), &error);
 }
 
 enum sx_status sx_ranks_join(struct stachio_db *db, const struct stachio_bench_join_options *options,

@@ -1,7 +1,6 @@
 #include "bench/exchange.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -36,7 +35,8 @@ static enum sx_status send_next(const struct sx_bench_exchange_options *options,
     }
     const struct sx_net_message message = {.rank = target(options->net, (*next)++),
                                            .buffer = sx_buffer_retain(buffer),
-                                           .bytes = (size_t)options->message_bytes};
+                                           .bytes = (size_t)options->message_bytes,
+                                           .on_device = options->stream != NULL};
     return sx_channel_send(channel, &message, error);
 }
 
@@ -89,8 +89,7 @@ static enum sx_status run_channel(const struct sx_bench_exchange_options *option
         .context = &events};
     struct sx_buffer *buffer;
     struct sx_channel *channel = NULL;
-    SX_TRY(sx_buffer_create(options->pool, (size_t)options->message_bytes, &buffer, error));
-    memset(buffer->data, 1, (size_t)options->message_bytes);
+    SX_TRY(sx_bench_create_message(options, &buffer, error));
     sx_events_init(&events);
     enum sx_status status = sx_channel_create(options->net, &channel_options, &channel, error);
     if (status == SX_OK)
@@ -105,12 +104,23 @@ static enum sx_status run_channel(const struct sx_bench_exchange_options *option
     return status;
 }
 
+static enum sx_status run_link(const struct sx_bench_exchange_options *options,
+                               struct sx_bench_time *out_time, struct sx_error *error) {
+    SX_TRY(sx_net_gather(options->net, NULL, 0, NULL, NULL, error));
+    const struct sx_bench_time began = now();
+    SX_TRY(sx_bench_run_link(options, count_messages(options), error));
+    *out_time = since(began);
+    return sx_net_gather(options->net, NULL, 0, NULL, NULL, error);
+}
+
 /* 0 seconds where there is nothing to compare with. */
 static enum sx_status run_raw(const struct sx_bench_exchange_options *options, struct sx_bench_time *out_time,
                               struct sx_error *error) {
     struct sx_transport *transport = sx_net_get_transport(options->net);
     struct sx_transport_raw *raw;
     *out_time = (struct sx_bench_time){0};
+    if (options->stream)
+        return run_link(options, out_time, error);
     if (!transport->ops->raw_begin)
         return SX_OK;
     SX_TRY(transport->ops->raw_begin(transport, (size_t)options->message_bytes, count_messages(options), &raw,

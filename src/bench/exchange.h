@@ -3,6 +3,7 @@
 #define SX_BENCH_EXCHANGE_H
 
 #include "net/net.h"
+#include "tensor/backend.h"
 
 struct sx_bench_exchange_options {
     struct sx_net *net;
@@ -10,7 +11,8 @@ struct sx_bench_exchange_options {
     int64_t message_bytes;
     int64_t rank_bytes; /* from each rank to each other one, about */
     int runs;
-    enum sx_shuffle shuffle; /* of the channels */
+    enum sx_shuffle shuffle;  /* of the channels */
+    struct sx_stream *stream; /* of a device: its memory travels, by the net's link. NULL: the host's */
 };
 
 struct sx_bench_exchange_result {
@@ -40,6 +42,15 @@ struct sx_bench_time {
 SX_MUST_CHECK enum sx_status sx_bench_exchange_once(const struct sx_bench_exchange_options *options,
                                                     bool is_raw, struct sx_bench_time *out_time,
                                                     struct sx_error *error);
+
+/* ---- exchange_link.c ---- */
+
+/* What is sent, in the stream's memory or the host's. */
+SX_MUST_CHECK enum sx_status sx_bench_create_message(const struct sx_bench_exchange_options *options,
+                                                     struct sx_buffer **out_buffer, struct sx_error *error);
+/* All to all by the link alone, `count` messages to each other rank. The channels are idle. */
+SX_MUST_CHECK enum sx_status sx_bench_run_link(const struct sx_bench_exchange_options *options, int64_t count,
+                                               struct sx_error *error);
 
 /* Collective: of the ranks' times the longest. */
 SX_MUST_CHECK enum sx_status sx_bench_slowest(struct sx_net *net, double *seconds, struct sx_error *error);

@@ -41,4 +41,7 @@ struct sx_link {
 SX_MUST_CHECK enum sx_status sx_net_set_link(struct sx_net *net, struct sx_link *link,
                                              struct sx_error *error);
 
+/* For benchmarks: while no rank has a channel it may be used without the net. NULL: there is none. */
+struct sx_link *sx_net_get_link(const struct sx_net *net);
+
 #endif

@@ -327,6 +327,10 @@ bool sx_net_has_link(const struct sx_net *net) {
     return net->rounds != NULL;
 }
 
+struct sx_link *sx_net_get_link(const struct sx_net *net) {
+    return net->rounds ? net->rounds->link : NULL;
+}
+
 void sx_rounds_close(struct sx_net *net) {
     struct sx_rounds *rounds = net->rounds;
     if (!rounds)

@@ -351,6 +351,8 @@ struct sx_backend {
      * Any thread; both NULL: there is no such cache. */
     void (*cache_limit)(const struct sx_backend *backend, size_t limit_bytes);
     struct sx_cache_usage (*cache_usage)(const struct sx_backend *backend);
+    /* Of traits.memory_bytes. Any thread; NULL: tensors are in host memory. */
+    struct sx_pool_usage (*memory_usage)(const struct sx_backend *backend);
 };
 
 /* SX_INTERNAL naming the slot when a slot is empty. */

@@ -115,6 +115,11 @@ def check_links(tables):
         run = run_stachio([*tables.options(), "-c", QUERIES[2], "--analyze", "--device", "cuda"]).succeeded()
         require(b"local; GPU to GPU by NCCL 2." in run.out, str(run))
         require(re.search(r"emulated NCCL: rank \d sent [1-9]", run.error), str(run))
+        table = [line.split() for line in run_stachio(["bench", "exchange", "--sizes", "70000,3000000", "--device", "cuda"])
+                 .succeeded().out.decode().splitlines()]
+        require(len(table) == 4 and all(float(row[5]) > 0 for row in table[2:]), f"NCCL alone: {table}")
+        run = run_stachio(["bench", "join", "--build", "1000", "--probe", "5000", "--device", "cuda"]).succeeded()
+        require(b"GPU to GPU by NCCL 2." in run.out, str(run))
     for values, reason in (({"CUDA_EMULATOR_DEVICES": "2"}, "ranks share a GPU"), ({"STACHIO_TRANSPORT": "host"}, "STACHIO_TRANSPORT=host"),
                            ({"STACHIO_NCCL_LIBRARY": NOWHERE}, "no NCCL: ")):
         with environment(**{**base, **values}):

@@ -139,6 +139,10 @@ static struct sx_cache_usage get_cache_usage(const struct sx_backend *backend) {
     return cuda_cache_usage(((const struct cuda_device *)backend)->cache);
 }
 
+static struct sx_pool_usage get_memory_usage(const struct sx_backend *backend) {
+    return sx_pool_usage(((const struct cuda_device *)backend)->budget);
+}
+
 enum sx_status sx_cuda_open(const struct sx_cuda_choice *choice, size_t limit_bytes, int n_sharing,
                             const struct sx_backend **out_backend, const char **out_name,
                             struct sx_error *error) {
@@ -179,6 +183,7 @@ enum sx_status sx_cuda_open(const struct sx_cuda_choice *choice, size_t limit_by
         .link_measure = sx_cuda_link_measure,
         .cache_limit = set_cache_limit,
         .cache_usage = get_cache_usage,
+        .memory_usage = get_memory_usage,
     };
     *out_backend = &device->backend;
     *out_name = device->name;
