@@ -49,7 +49,9 @@ class Report(ctypes.Structure):
                 ("plan_seconds", ctypes.c_double), ("execute_seconds", ctypes.c_double),
                 ("peak_memory_bytes", ctypes.c_int64), ("progress", Progress),
                 ("operators", ctypes.POINTER(Operator)), ("n_operators", ctypes.c_int),
-                ("device", ctypes.c_char_p), ("device_reason", ctypes.c_char_p)]
+                ("device", ctypes.c_char_p), ("device_reason", ctypes.c_char_p), ("network", ctypes.c_char_p),
+                ("ranks", ctypes.c_void_p), ("n_ranks", ctypes.c_int), ("peak_device_memory_bytes", ctypes.c_int64),
+                ("what_later_headers_add", ctypes.c_char * 512)]
 
 
 class Stream(ctypes.Structure):
