@@ -7,12 +7,13 @@
 #include "tensor/semantics.h"
 
 enum {
-    MOST_HEAVY = 64,       /* keys */
-    READ_ROWS = 256 << 10, /* of a rank's probe side */
-    SAMPLE_ROWS = 64 << 10,
-    COUNT_ROWS = 1 << 20, /* of a rank's build side */
-    LEAST_ROWS = 8,       /* of a key in the sample */
-    SHARES_A_RANK = 16,   /* a key is heavy from such a part of a rank's even share */
+    MOST_HEAVY = 64,        /* keys */
+    READ_ROWS = 256 << 10,  /* of a rank's probe side */
+    SAMPLE_A_RANK = 2048,   /* of which a heavy key has 128 */
+    SAMPLE_ROWS = 64 << 10, /* at most */
+    COUNT_ROWS = 1 << 20,   /* of a rank's build side */
+    LEAST_ROWS = 8,         /* of a key in the sample */
+    SHARES_A_RANK = 16,     /* a key is heavy from such a part of a rank's even share */
     FILTER_WORDS = 1024
 };
 
@@ -144,12 +145,13 @@ out:
 
 static enum sx_status read_sample(const struct exchange_skew *skew, struct sx_worker *worker,
                                   struct sample *sample) {
+    const int64_t wanted = (int64_t)SAMPLE_A_RANK * sx_net_size(worker->run->options.net);
     struct sx_exec_progress progress = {0};
     sx_scan_source_progress((const struct sx_scan_source *)skew->sample, &progress);
     const int64_t rows = progress.total_rows < 2 * READ_ROWS ? progress.total_rows : 2 * READ_ROWS;
-    sample->capacity = SAMPLE_ROWS;
-    sample->step = rows / SAMPLE_ROWS + 1;
-    sample->hashes = calloc(SAMPLE_ROWS, sizeof *sample->hashes);
+    sample->capacity = wanted < SAMPLE_ROWS ? wanted : SAMPLE_ROWS;
+    sample->step = rows / sample->capacity + 1;
+    sample->hashes = calloc((size_t)sample->capacity, sizeof *sample->hashes);
     if (!sample->hashes)
         return sx_no_memory(sx_worker_error(worker), "a sample");
     SX_TRY(skew->sample->open(skew->sample, worker));
