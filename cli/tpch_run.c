@@ -232,7 +232,8 @@ static int run_queries(struct bench *bench, const bool *chosen) {
     int exit_status = 0;
     add_header(bench);
     enum stachio_status status = output_flush(&bench->output, &error);
-    for (int number = 1; !status && number <= 22 && !interrupt_seen(); number++)
+    const int lost = stachio_status_exit(STACHIO_RANK_LOST); /* no query can run any more */
+    for (int number = 1; !status && number <= 22 && exit_status != lost && !interrupt_seen(); number++)
         if (chosen[number])
             status = run_number(bench, number, &exit_status, &error);
     if (!exit_status)
