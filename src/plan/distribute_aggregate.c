@@ -1,4 +1,5 @@
 #include "plan/distribute_state.h"
+#include "tensor/semantics_average.h"
 
 /* ---- partial and final calls ---- */
 
@@ -59,18 +60,33 @@ static struct sx_aggregate_call merge_call(const struct sx_aggregate_call *part,
     return call;
 }
 
+/* As an AVG of the argument would divide, to the bit. */
+static struct sx_expression *average(struct distribution *d, struct sx_type argument,
+                                     struct sx_expression *sum, struct sx_expression *count) {
+    const struct sx_type real = sx_type_of(SX_TYPE_F64);
+    const bool is_float = argument.id == SX_TYPE_F64;
+    if (is_float)
+        count = sx_build_cast(&d->b, count, real);
+    else if (sx_average_is_small(argument))
+        sum = sx_build_cast(&d->b, sum,
+                            argument.id == SX_TYPE_DECIMAL
+                                ? sx_type_decimal(SX_DECIMAL_MAX_I64_DIGITS, argument.scale)
+                                : sx_type_of(SX_TYPE_I64));
+    struct sx_expression *sides[] = {sum, count};
+    return sum && count ? sx_build_call(&d->b, is_float ? SX_FN_DIV : SX_FN_AVERAGE, real, sides, 2) : NULL;
+}
+
 /* The whole's value from the merged parts, which are columns of `merged` behind the keys. */
 static struct sx_expression *final_value(struct distribution *d, const struct sx_aggregate_call *call,
                                          const struct split_call *parts, const struct sx_plan *merged,
                                          int32_t n_keys) {
-    const struct sx_type real = sx_type_of(SX_TYPE_F64);
     struct sx_expression *value = sx_build_input(&d->b, merged, n_keys + parts->part);
     if (!value || call->function != SX_CALL_AVG)
         return value ? sx_build_cast(&d->b, value, call->type) : NULL;
     struct sx_expression *count = sx_build_input(&d->b, merged, n_keys + parts->count);
-    struct sx_expression *sides[] = {sx_build_cast(&d->b, value, real),
-                                     count ? sx_build_cast(&d->b, count, real) : NULL};
-    return sides[0] && sides[1] ? sx_build_call(&d->b, SX_FN_DIV, real, sides, 2) : NULL;
+    return count
+               ? average(d, call->argument->type, value, sx_build_cast(&d->b, count, sx_type_of(SX_TYPE_I64)))
+               : NULL;
 }
 
 /* ---- two aggregates ---- */

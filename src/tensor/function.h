@@ -62,7 +62,10 @@
     /* dates: DATE or TIMESTAMP to BIGINT */                                                                 \
     X(YEAR, "year", 1)                                                                                       \
     X(MONTH, "month", 1)                                                                                     \
-    X(DAY, "day", 1)
+    X(DAY, "day", 1)                                                                                         \
+    /* what AVG gives, DOUBLE, from SUM (HUGEINT, DECIMAL; BIGINT, DECIMAL up to 18 digits where AVG divides \
+     * in double: tensor/semantics_average.h) and COUNT (BIGINT) */                                          \
+    X(AVERAGE, "", 2)
 
 enum sx_function {
 #define SX_FUNCTION_ENUM(name, duckdb, arguments) SX_FN_##name,

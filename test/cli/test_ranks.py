@@ -82,6 +82,17 @@ def check_ordered(tables, sql, ranks, broadcast, *options):
     check_equal(tables, DuckDB(tables), sql, "--fallback", "forbid", *options, order="all", env=environment(ranks, broadcast))
 
 
+def check_averages(tables):
+    """Of every kind that is divided in a way of its own: to the last digit as on one rank."""
+    kinds = ", ".join(f"avg(CAST((id * 37 % 9973) / 1000.0 AS {kind}))" for kind in ("SMALLINT", "INTEGER", "HUGEINT", "DECIMAL(4, 1)", "DECIMAL(9, 3)",
+                                                                   "DECIMAL(30, 5)"))
+    for sql in (f"SELECT id * id % 991 AS k, {kinds} FROM numbers GROUP BY k ORDER BY k", f"SELECT {kinds} FROM numbers"):
+        one = query_stachio(tables, sql, "--fallback", "forbid").succeeded().out
+        for ranks in (2, 3):
+            run = query_stachio(tables, sql, "--fallback", "forbid", env=environment(ranks)).succeeded()
+            require(run.out == one, f"{ranks} ranks: {sql}")
+
+
 def check_random(ranks, broadcast, **more):
     settings = {**environment(ranks, broadcast), "RANDOM_QUERIES": "30" if SANITIZED else "200", "RANDOM_SEED": str(ranks), **more}
     done = subprocess.run([sys.executable, HERE / "test_random.py"], env=settings, capture_output=True, text=True)
@@ -172,6 +183,8 @@ def main():
             make_numbers(path, GROUPS * GROUP_ROWS)
             with checks.case(f"row group {group} is damaged"):
                 check_damage(tables, path, group)
+        with checks.case("averages"):
+            check_averages(tables)
         with checks.case("an error while running"):
             check_failing(tables, "SELECT CAST(text AS INTEGER) FROM numbers WHERE id = 11999", "--fallback", "forbid", status=1)
         with checks.case("a query that is wrong"):

@@ -173,6 +173,7 @@ uint8_t *sx_eval_own_valid(struct sx_eval_call *call);
 
 /* Kernels, NULL where there is none. */
 sx_eval_kernel sx_eval_kernel_arithmetic(enum sx_function function, struct sx_type type);
+sx_eval_kernel sx_eval_kernel_average(enum sx_phys sum);
 sx_eval_kernel sx_eval_kernel_compare(enum sx_function function,
                                       enum sx_phys phys); /* EQ NE LT LE, (NOT_)DISTINCT_FROM */
 sx_eval_kernel sx_eval_kernel_in_list(enum sx_phys phys);

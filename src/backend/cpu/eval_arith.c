@@ -1,6 +1,7 @@
 #include <math.h>
 
 #include "backend/cpu/eval.h"
+#include "tensor/semantics_average.h"
 #include "tensor/semantics_decimal.h"
 
 #define TYPE   I8
@@ -123,4 +124,23 @@ sx_eval_kernel sx_eval_kernel_arithmetic(enum sx_function function, struct sx_ty
         return decimals[phys == SX_PHYS_I128][full][function - SX_FN_ADD];
     }
     return function == SX_FN_ROUND ? roundings[phys] : integers[phys][function];
+}
+
+/* ---- averages ---- */
+
+#define AVERAGE(name, type, is_small)                                                                     \
+    static void name(struct sx_eval_call *call) {                                                         \
+        const type *sums = call->in[0];                                                                   \
+        const int64_t *counts = call->in[1];                                                              \
+        double *restrict out = call->out;                                                                 \
+        for (int64_t i = 0; i < call->n; i++)                                                             \
+            out[i] = sx_average(sums[i * call->step[0]], counts[i * call->step[1]], call->of->factor_f64, \
+                                is_small);                                                                \
+    }
+AVERAGE(average_i64, int64_t, true)
+AVERAGE(average_i128, sx_i128, false)
+#undef AVERAGE
+
+sx_eval_kernel sx_eval_kernel_average(enum sx_phys sum) {
+    return sum == SX_PHYS_I128 ? average_i128 : average_i64;
 }

@@ -1,4 +1,5 @@
 #include "backend/cpu/eval.h"
+#include "tensor/semantics_average.h"
 #include "tensor/semantics_decimal.h"
 
 #include <stdio.h>
@@ -163,6 +164,19 @@ static enum sx_status lower_round(struct sx_eval *eval, const struct sx_instruct
         return sx_eval_unsupported(eval, instruction);
     return status_of(
         eval, add_step(eval, instruction, out, sx_eval_kernel_arithmetic(instruction->function, type), NULL));
+}
+
+static enum sx_status lower_average(struct sx_eval *eval, const struct sx_instruction *instruction,
+                                    int32_t out) {
+    const struct sx_type sum = argument_type(eval, instruction, 0);
+    if (!sx_average_takes(sum, argument_type(eval, instruction, 1)))
+        return sx_eval_unsupported(eval, instruction);
+    struct sx_eval_step *step =
+        add_step(eval, instruction, out, sx_eval_kernel_average(sx_type_phys(sum)), NULL);
+    if (!step)
+        return eval->stream->error.status;
+    step->factor_f64 = sx_average_scale(sum);
+    return SX_OK;
 }
 
 /* ---- comparison ---- */
@@ -381,6 +395,7 @@ enum sx_status sx_eval_lower(struct sx_eval *eval, const struct sx_instruction *
     case SX_FN_YEAR:
     case SX_FN_MONTH:
     case SX_FN_DAY: return lower_dates(eval, instruction, out);
+    case SX_FN_AVERAGE: return lower_average(eval, instruction, out);
     case SX_FN_COUNT: break;
     }
     return sx_eval_unsupported(eval, instruction);

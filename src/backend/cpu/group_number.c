@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tensor/semantics_average.h"
+
 #define SX_PHYS       I8
 #define SX_C          int8_t
 #define SX_LOWEST     INT8_MIN
@@ -193,31 +195,17 @@ void sx_integer_add_sums(const struct sx_group_aggregate *aggregate, char *const
     }
 }
 
-static double power_of_ten(int exponent) {
-    double power = 1;
-    for (int i = 0; i < exponent; i++)
-        power *= 10;
-    return power;
-}
-
-/* As DuckDB divides, since averages are to meet its own to the bit. */
-static double average_of(const struct sx_integer_sum *state, struct sx_type input) {
-    const double scale = input.id == SX_TYPE_DECIMAL ? power_of_ten(input.scale) : 1;
-    const bool is_small = input.id == SX_TYPE_DECIMAL ? input.precision <= 4 : input.id == SX_TYPE_I16;
-    if (is_small)
-        return (double)(int64_t)state->sum / ((double)state->count * scale);
-    return (double)((long double)state->sum / ((long double)state->count * (long double)scale));
-}
-
 void sx_integer_emit(const struct sx_group_aggregate *aggregate, char *const *rows, int64_t n,
                      struct sx_tensor *column) {
     const bool average = aggregate->spec.function == SX_AGG_AVG;
+    const double scale = sx_average_scale(aggregate->spec.input);
+    const bool is_small = sx_average_is_small(aggregate->spec.input);
     for (int64_t i = 0; i < n; i++) {
         const struct sx_integer_sum *state = (struct sx_integer_sum *)sx_group_state_at(aggregate, rows[i]);
         if (!average)
             ((sx_i128 *)column->values)[i] = state->sum;
         else
-            ((double *)column->values)[i] = state->count ? average_of(state, aggregate->spec.input) : 0;
+            ((double *)column->values)[i] = sx_average(state->sum, state->count, scale, is_small);
     }
 }
 

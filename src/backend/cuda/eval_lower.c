@@ -1,5 +1,6 @@
 /* Instructions to steps. */
 #include "backend/cuda/eval.h"
+#include "tensor/semantics_average.h"
 #include "tensor/semantics_decimal.h"
 
 #include <math.h>
@@ -471,6 +472,20 @@ static enum sx_status lower_string(struct sx_eval *eval, const struct sx_instruc
     return SX_OK;
 }
 
+/* ---- averages ---- */
+
+static enum sx_status lower_average(struct sx_eval *eval, const struct sx_instruction *instruction,
+                                    int32_t out) {
+    const struct sx_type sum = argument_type(eval, instruction, 0);
+    if (!sx_average_takes(sum, argument_type(eval, instruction, 1)))
+        return cuda_eval_unsupported(eval, instruction);
+    struct eval_step *step = add_step(eval, instruction, CUDA_EVAL_AVERAGE, out);
+    if (!step)
+        return cuda_eval_no_memory(eval);
+    step->code.factor_f64 = sx_average_scale(sum);
+    return SX_OK;
+}
+
 /* ---- all ---- */
 
 static bool takes_null(enum sx_function function) {
@@ -550,6 +565,7 @@ enum sx_status cuda_eval_lower(struct sx_eval *eval, const struct sx_instruction
     case SX_FN_YEAR:
     case SX_FN_MONTH:
     case SX_FN_DAY: return lower_dates(eval, instruction, out);
+    case SX_FN_AVERAGE: return lower_average(eval, instruction, out);
     case SX_FN_COUNT: break;
     }
     return cuda_eval_unsupported(eval, instruction);

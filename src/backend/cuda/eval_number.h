@@ -3,6 +3,7 @@
 #define SX_BACKEND_CUDA_EVAL_NUMBER_H
 
 #include "backend/cuda/eval_value.h"
+#include "tensor/semantics_average.h"
 #include "tensor/semantics_date.h"
 #include "tensor/semantics_decimal.h"
 
@@ -402,6 +403,14 @@ __device__ static inline bool eval_in_list(const struct cuda_eval_step &step, st
     return low < step.place && eval_equal<LEVEL>(step.kind, list[low], a);
 }
 
+/* Not inlined: division of 128 bits is long. */
+__device__ static __noinline__ double eval_average(const struct cuda_eval_step &step,
+                                                   struct cuda_eval_value sum, int64_t count) {
+    const bool is_small = step.kind == CUDA_EVAL_I64;
+    return sx_average(is_small ? (sx_i128)eval_as<int64_t>(sum) : eval_as<sx_i128>(sum), count,
+                      step.factor_f64, is_small);
+}
+
 /* ---- dates ---- */
 
 __device__ static inline int64_t eval_date_part(const struct cuda_eval_step &step, int64_t value,
@@ -484,6 +493,7 @@ __device__ static inline struct cuda_eval_value eval_date(const struct cuda_eval
         case CUDA_EVAL_TIMESTAMP_ADD_INTERVAL:
             return eval_of(eval_add_interval(step, x, eval_as<struct sx_interval>(b), result));
         case CUDA_EVAL_TIMESTAMP_SUB: return eval_of(eval_timestamp_sub(x, y, result));
+        case CUDA_EVAL_AVERAGE: return eval_of(eval_average(step, a, y));
         case CUDA_EVAL_INTERVAL_NEG:
             return eval_of(
                 eval_interval_add(step, sx_interval{0, 0, 0}, eval_as<struct sx_interval>(a), result));

@@ -2,6 +2,7 @@
 #include "backend/cuda/group.h"
 
 #include "tensor/format.h"
+#include "tensor/semantics_average.h"
 
 enum { PART_GROUPS = 4 << 20 };
 
@@ -86,21 +87,12 @@ static void emit_key(const struct slice *slice, const struct cuda_group_key_stor
     out_column->valid_buffer = sx_buffer_retain(key->valid.buffer);
 }
 
-static double power_of_ten(int exponent) {
-    double power = 1;
-    for (int i = 0; i < exponent; i++)
-        power *= 10;
-    return power;
-}
-
 static void emit_average(const struct slice *slice, const struct cuda_group_aggregate *aggregate,
                          struct sx_tensor *column) {
     const struct sx_type input = aggregate->spec.input;
-    const bool is_decimal = input.id == SX_TYPE_DECIMAL;
-    const bool is_small = is_decimal ? input.precision <= 4 : input.id == SX_TYPE_I16;
-    cuda_group_emit_average(slice->stream->handle, cuda_group_sum_of(aggregate),
-                            is_decimal ? power_of_ten(input.scale) : 1, is_small, slice->first, slice->n,
-                            column->values, column->valid);
+    cuda_group_emit_average(slice->stream->handle, cuda_group_sum_of(aggregate), sx_average_scale(input),
+                            sx_average_is_small(input), slice->first, slice->n, column->values,
+                            column->valid);
 }
 
 /* Values and validity of a column that is computed from the states. */

@@ -1,6 +1,6 @@
 /* States to results. */
-#include "backend/cuda/group_average.h"
 #include "backend/cuda/group_kernel.h"
+#include "tensor/semantics_average.h"
 
 /* ---- floating-point sums ---- */
 
@@ -91,11 +91,7 @@ __global__ void emit_average(struct cuda_group_sum sum, double scale, bool is_sm
         const int64_t count = (int64_t)sum.counts[first + i];
         const sx_i128 total = integer_sum(sum, first + i);
         valid[i] = count > 0;
-        if (count == 0)
-            out[i] = 0;
-        else
-            out[i] = is_small ? (double)(int64_t)total / ((double)count * scale)
-                              : cuda_average(total, count, scale);
+        out[i] = sx_average(total, count, scale, is_small);
     }
 }
 

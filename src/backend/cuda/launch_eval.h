@@ -83,7 +83,8 @@ enum cuda_eval_kind {
     X(TIMESTAMP_SUB)                                                                       \
     X(INTERVAL_ADD)                                                                        \
     X(INTERVAL_NEG)                                                                        \
-    X(LIKE) /* variant: NOT LIKE */                                                        \
+    X(AVERAGE) /* of a sum in units of 1 / factor_f64 */                                   \
+    X(LIKE)    /* variant: NOT LIKE */                                                     \
     X(PREFIX)                                                                              \
     X(SUFFIX)                                                                              \
     X(CONTAINS)                                                                            \
