@@ -4,6 +4,7 @@
 
 #include "api/query.h"
 #include "api/watch.h"
+#include "base/array.h"
 
 void sx_duckdb_answer_release(struct sx_duckdb_answer *answer) {
     for (int64_t i = 0; i < answer->n_arrays; i++)
@@ -27,16 +28,13 @@ static enum sx_status stream_failed(struct ArrowArrayStream *stream, int code, s
 /* Takes over `array`. */
 static enum sx_status append_array(struct sx_duckdb_answer *answer, struct ArrowArray *array,
                                    struct sx_error *error) {
-    if (answer->n_arrays == answer->capacity) {
-        int64_t capacity = answer->capacity ? 2 * answer->capacity : 16;
-        struct ArrowArray *arrays = realloc(answer->arrays, (size_t)capacity * sizeof *arrays);
-        if (!arrays) {
-            array->release(array);
-            return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for DuckDB's answer");
-        }
-        answer->arrays = arrays;
-        answer->capacity = capacity;
+    struct ArrowArray *arrays =
+        sx_array_grow(answer->arrays, sizeof *arrays, answer->n_arrays, &answer->capacity);
+    if (!arrays) {
+        array->release(array);
+        return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for DuckDB's answer");
     }
+    answer->arrays = arrays;
     answer->arrays[answer->n_arrays++] = *array;
     return SX_OK;
 }

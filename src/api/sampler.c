@@ -4,17 +4,14 @@
 #include <time.h>
 
 #include "api/system.h"
+#include "base/array.h"
 
 static bool add_sample(struct sx_sampler *sampler) {
-    if (sampler->n_samples == sampler->capacity) {
-        const int capacity = sampler->capacity ? 2 * sampler->capacity : 1024;
-        struct stachio_bench_sample *grown =
-            realloc(sampler->samples, (size_t)capacity * sizeof *sampler->samples);
-        if (!grown)
-            return false;
-        sampler->samples = grown;
-        sampler->capacity = capacity;
-    }
+    struct stachio_bench_sample *grown =
+        sx_array_grow(sampler->samples, sizeof *grown, sampler->n_samples, &sampler->capacity);
+    if (!grown)
+        return false;
+    sampler->samples = grown;
     sampler->samples[sampler->n_samples++] = (struct stachio_bench_sample){
         sx_system_seconds() - sampler->began, sx_net_sent_bytes(sampler->net) - sampler->before_bytes};
     return true;

@@ -18,7 +18,8 @@ struct sx_sampler {
     double began;
     int64_t before_bytes;
     struct stachio_bench_sample *samples;
-    int n_samples, capacity;
+    int n_samples;
+    int64_t capacity;
 };
 
 /* Drops the samples of an earlier start. Without a thread there are no samples. */

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "exec/operators.h"
 
 struct kept_batch {
@@ -38,14 +39,10 @@ static enum sx_status collector_consume(struct sx_sink *sink, struct sx_worker *
     struct sx_worker_batches *mine = &collector->workers[worker->index];
     if (collector_satisfied(sink, worker))
         return SX_OK;
-    if (mine->count == mine->capacity) {
-        int64_t capacity = mine->capacity ? 2 * mine->capacity : 64;
-        struct kept_batch *grown = realloc(mine->kept, (size_t)capacity * sizeof *grown);
-        if (!grown)
-            return sx_no_memory(sx_worker_error(worker), "a list of batches");
-        mine->kept = grown;
-        mine->capacity = capacity;
-    }
+    struct kept_batch *grown = sx_array_grow(mine->kept, sizeof *grown, mine->count, &mine->capacity);
+    if (!grown)
+        return sx_no_memory(sx_worker_error(worker), "a list of batches");
+    mine->kept = grown;
     if (mine->count > 0 && mine->kept[mine->count - 1].sequence > worker->sequence)
         mine->is_unordered = true;
     mine->rows += batch->rows;

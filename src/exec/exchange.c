@@ -241,7 +241,7 @@ enum sx_status sx_exchanges_open(struct sx_run *run, struct sx_error *error) {
 }
 
 static void drop_work(struct exchange_worker *state, int n_ranks) {
-    for (int i = state->own_first; i < state->own_end; i++)
+    for (int64_t i = state->own_first; i < state->own_end; i++)
         sx_batch_release(&state->own[i].batch);
     state->own_first = state->own_end = 0;
     sx_buffer_release(state->reader.buffer);

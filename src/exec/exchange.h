@@ -44,7 +44,7 @@ struct exchange_worker {
     const struct sx_pipeline *driven; /* the pipeline that it is on; NULL: it is through with all */
     int n_through;                    /* pipelines that it is through with */
     struct exchange_own *own;         /* [own_first, own_end) */
-    int own_first, own_end, own_capacity;
+    int64_t own_first, own_end, own_capacity;
     struct exchange_outgoing *outgoing; /* by rank; of EXCHANGE_TO_ALL the first stands for all */
     struct sx_wire_reader reader;       /* of the message that it unpacks; its buffer NULL: none */
     int from;                           /* whose message that is */

@@ -2,20 +2,17 @@
  * partitioned, then all are sent, and all have come before the first one is given out. */
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "exec/exchange.h"
 
 static enum sx_status append(struct exchange_list *list, const struct sx_net_message *message,
                              struct sx_error *error) {
-    if (list->end == list->capacity) {
-        const int64_t capacity = list->capacity ? 2 * list->capacity : 64;
-        struct sx_net_message *grown = realloc(list->messages, (size_t)capacity * sizeof *grown);
-        if (!grown) {
-            sx_buffer_release(message->buffer);
-            return sx_no_memory(error, "a list of messages");
-        }
-        list->messages = grown;
-        list->capacity = capacity;
+    struct sx_net_message *grown = sx_array_grow(list->messages, sizeof *grown, list->end, &list->capacity);
+    if (!grown) {
+        sx_buffer_release(message->buffer);
+        return sx_no_memory(error, "a list of messages");
     }
+    list->messages = grown;
     list->messages[list->end++] = *message;
     return SX_OK;
 }

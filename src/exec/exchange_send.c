@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "exec/exchange_skew.h"
 
 enum {
@@ -17,14 +18,11 @@ static enum sx_status keep(struct sx_exchange *exchange, struct sx_worker *worke
     struct exchange_worker *state = &exchange->workers[worker->index];
     if (state->own_first == state->own_end)
         state->own_first = state->own_end = 0;
-    if (state->own_end == state->own_capacity) {
-        const int capacity = state->own_capacity ? 2 * state->own_capacity : 8;
-        struct exchange_own *grown = realloc(state->own, (size_t)capacity * sizeof *grown);
-        if (!grown)
-            return sx_no_memory(sx_worker_error(worker), "a list of batches");
-        state->own = grown;
-        state->own_capacity = capacity;
-    }
+    struct exchange_own *grown =
+        sx_array_grow(state->own, sizeof *grown, state->own_end, &state->own_capacity);
+    if (!grown)
+        return sx_no_memory(sx_worker_error(worker), "a list of batches");
+    state->own = grown;
     state->own[state->own_end++] = (struct exchange_own){*batch, exchange_place(exchange, worker)};
     *batch = (struct sx_batch){0};
     return SX_OK;

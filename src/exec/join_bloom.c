@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 enum {
     BITS_A_ROW = 12,          /* about 3 rows in 100 pass that should not */
     MOST_BYTES = 16 << 20,    /* of a filter: a processor's or a device's cache */
@@ -52,14 +54,10 @@ enum sx_status join_bloom_note(struct sx_join_bloom *bloom, struct sx_worker *wo
         drop_hashes(mine);
         return SX_OK;
     }
-    if (mine->count == mine->capacity) {
-        const int64_t capacity = mine->capacity ? 2 * mine->capacity : 16;
-        struct sx_tensor *grown = realloc(mine->hashes, (size_t)capacity * sizeof *grown);
-        if (!grown)
-            return sx_no_memory(sx_worker_error(worker), "a join's filter");
-        mine->hashes = grown;
-        mine->capacity = capacity;
-    }
+    struct sx_tensor *grown = sx_array_grow(mine->hashes, sizeof *grown, mine->count, &mine->capacity);
+    if (!grown)
+        return sx_no_memory(sx_worker_error(worker), "a join's filter");
+    mine->hashes = grown;
     SX_TRY(sx_ops(worker)->hash(worker->stream, key, 1, rows, &mine->hashes[mine->count]));
     mine->count++;
     return SX_OK;

@@ -2,6 +2,7 @@
  * Ties are broken by where the row came from, so that the answer does not depend on the number of workers. */
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "exec/sort_keys.h"
 #include "exec/top_bound.h"
 
@@ -26,14 +27,10 @@ struct top_n {
 };
 
 static enum sx_status keep(struct top_worker *mine, struct sx_worker *worker, struct sx_batch *batch) {
-    if (mine->n_kept == mine->capacity) {
-        int64_t capacity = mine->capacity ? 2 * mine->capacity : 16;
-        struct sx_batch *grown = realloc(mine->kept, (size_t)capacity * sizeof *grown);
-        if (!grown)
-            return sx_no_memory(sx_worker_error(worker), "a list of batches");
-        mine->kept = grown;
-        mine->capacity = capacity;
-    }
+    struct sx_batch *grown = sx_array_grow(mine->kept, sizeof *grown, mine->n_kept, &mine->capacity);
+    if (!grown)
+        return sx_no_memory(sx_worker_error(worker), "a list of batches");
+    mine->kept = grown;
     mine->rows += batch->rows;
     mine->kept[mine->n_kept++] = *batch;
     *batch = (struct sx_batch){0};

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/array.h"
+
 /* The pipeline's number is above a batch's own (run.c). */
 enum { WAIT_MS = 5 };
 /* Of the memory limit, for each: rows waiting for earlier ones, and a row group. */
@@ -83,14 +85,10 @@ static enum sx_status push(struct sx_write_sink *sink, struct worker_queue *queu
                            struct sx_batch *batch, struct sx_error *error) {
     if (queue->begin == queue->end)
         queue->begin = queue->end = 0;
-    if (queue->end == queue->capacity) {
-        int64_t capacity = queue->capacity ? 2 * queue->capacity : 64;
-        struct waiting_batch *grown = realloc(queue->batches, (size_t)capacity * sizeof *grown);
-        if (!grown)
-            return sx_no_memory(error, "a list of batches");
-        queue->batches = grown;
-        queue->capacity = capacity;
-    }
+    struct waiting_batch *grown = sx_array_grow(queue->batches, sizeof *grown, queue->end, &queue->capacity);
+    if (!grown)
+        return sx_no_memory(error, "a list of batches");
+    queue->batches = grown;
     struct waiting_batch *last = &queue->batches[queue->end++];
     *last = (struct waiting_batch){sequence, *batch, sx_batch_bytes(batch)};
     *batch = (struct sx_batch){0};

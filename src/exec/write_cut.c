@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "exec/write.h"
 #include "tensor/semantics.h"
 
@@ -152,14 +153,10 @@ static int64_t rows_left(const struct sx_write_cutter *cutter) {
 
 static enum sx_status append(struct sx_write_group *group, const struct sx_batch *batch, int64_t first,
                              int64_t rows, struct sx_error *error) {
-    if (group->n_batches == group->capacity) {
-        int64_t capacity = group->capacity ? 2 * group->capacity : 64;
-        struct sx_batch *grown = realloc(group->batches, (size_t)capacity * sizeof *grown);
-        if (!grown)
-            return no_memory(error);
-        group->batches = grown;
-        group->capacity = capacity;
-    }
+    struct sx_batch *grown = sx_array_grow(group->batches, sizeof *grown, group->n_batches, &group->capacity);
+    if (!grown)
+        return no_memory(error);
+    group->batches = grown;
     struct sx_batch *slice = &group->batches[group->n_batches];
     *slice = (struct sx_batch){0};
     SX_TRY(sx_batch_slice(batch, first, rows, slice, error));
