@@ -7,6 +7,7 @@
 
 #include "api/ranks.h"
 #include "api/system.h"
+#include "base/median.h"
 #include "bench/exchange.h"
 #include "bench/join_tables.h"
 #include "plan/bench_join.h"
@@ -243,16 +244,6 @@ static enum sx_status peak_memory(const struct join_bench *bench, int64_t *out_b
     return status;
 }
 
-static int compare_doubles(const void *a, const void *b) {
-    const double first = *(const double *)a, second = *(const double *)b;
-    return (first > second) - (first < second);
-}
-
-static double median(double *values, int n) {
-    qsort(values, (size_t)n, sizeof *values, compare_doubles);
-    return values[n / 2];
-}
-
 static enum sx_status measure(const struct join_bench *bench, struct stachio_bench_join_result *out,
                               struct sx_error *error) {
     double seconds[MOST_RUNS], exchanges[MOST_RUNS], ratios[MOST_RUNS];
@@ -266,10 +257,10 @@ static enum sx_status measure(const struct join_bench *bench, struct stachio_ben
             SX_TRY(exchange_once(bench, &exchanges[r], error));
         ratios[r] = exchanges[r] / seconds[r];
     }
-    out->seconds = median(seconds, runs);
+    out->seconds = sx_median(seconds, runs);
     out->least_seconds = seconds[0];
-    out->exchange_seconds = median(exchanges, runs);
-    out->exchange_ratio = median(ratios, runs);
+    out->exchange_seconds = sx_median(exchanges, runs);
+    out->exchange_ratio = sx_median(ratios, runs);
     return SX_OK;
 }
 

@@ -8,6 +8,7 @@
 #include "api/files.h"
 #include "api/raw_read.h"
 #include "api/system.h"
+#include "base/median.h"
 #include "storage/file.h"
 #include "storage/scan.h"
 
@@ -214,18 +215,6 @@ static enum sx_status raw_once(const struct bench_scan *bench, bool is_warm, int
     return status;
 }
 
-/* ---- medians ---- */
-
-static int compare_seconds(const void *a, const void *b) {
-    const double first = *(const double *)a, second = *(const double *)b;
-    return (first > second) - (first < second);
-}
-
-static double median(double *seconds, int n) {
-    qsort(seconds, (size_t)n, sizeof *seconds, compare_seconds);
-    return seconds[n / 2];
-}
-
 static enum sx_status measure_bound(const struct bench_scan *bench, bool is_warm, int n_threads,
                                     double *out_bytes_per_second, struct sx_error *error) {
     double seconds[MOST_RUNS];
@@ -233,7 +222,7 @@ static enum sx_status measure_bound(const struct bench_scan *bench, bool is_warm
         SX_TRY(set_warmth(bench, is_warm, error));
         SX_TRY(raw_once(bench, is_warm, n_threads, &seconds[r], error));
     }
-    *out_bytes_per_second = (double)bench->files_bytes / median(seconds, bench->runs);
+    *out_bytes_per_second = (double)bench->files_bytes / sx_median(seconds, bench->runs);
     return SX_OK;
 }
 
@@ -269,7 +258,7 @@ static enum sx_status measure_variant(const struct bench_scan *bench, const stru
         .files = bench->files.n_paths,
         .runs = bench->runs,
         .bytes = bytes,
-        .seconds = median(seconds, bench->runs),
+        .seconds = sx_median(seconds, bench->runs),
         .bound_bytes_per_second = bound,
     };
     bench->result(bench->context, &result);

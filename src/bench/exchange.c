@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/events.h"
+#include "base/median.h"
 #include "net/transport.h"
 
 enum { MOST_RUNS = 101, WINDOW_MESSAGES = 8, LEAST_WINDOW_BYTES = 8 << 20 };
@@ -106,11 +107,17 @@ static enum sx_status run_channel(const struct sx_bench_exchange_options *option
 
 static enum sx_status run_link(const struct sx_bench_exchange_options *options,
                                struct sx_bench_time *out_time, struct sx_error *error) {
-    SX_TRY(sx_net_gather(options->net, NULL, 0, NULL, NULL, error));
+    struct sx_bench_link *link;
+    SX_TRY(sx_bench_link_create(options, count_messages(options), &link, error));
+    enum sx_status status = sx_net_gather(options->net, NULL, 0, NULL, NULL, error);
     const struct sx_bench_time began = now();
-    SX_TRY(sx_bench_run_link(options, count_messages(options), error));
+    if (status == SX_OK)
+        status = sx_bench_link_run(link, error);
     *out_time = since(began);
-    return sx_net_gather(options->net, NULL, 0, NULL, NULL, error);
+    if (status == SX_OK)
+        status = sx_net_gather(options->net, NULL, 0, NULL, NULL, error);
+    sx_bench_link_destroy(link);
+    return status;
 }
 
 /* 0 seconds where there is nothing to compare with. */
@@ -134,11 +141,6 @@ static enum sx_status run_raw(const struct sx_bench_exchange_options *options, s
     }
     transport->ops->raw_end(raw);
     return status;
-}
-
-static int compare_seconds(const void *a, const void *b) {
-    const double first = *(const double *)a, second = *(const double *)b;
-    return (first > second) - (first < second);
 }
 
 enum sx_status sx_bench_slowest(struct sx_net *net, double *seconds, struct sx_error *error) {
@@ -173,11 +175,6 @@ static enum sx_status add_run(const struct sx_bench_exchange_options *options, b
     return SX_OK;
 }
 
-static void sort_runs(struct runs *runs, int n) {
-    qsort(runs->seconds, (size_t)n, sizeof *runs->seconds, compare_seconds);
-    qsort(runs->processor_seconds, (size_t)n, sizeof *runs->processor_seconds, compare_seconds);
-}
-
 enum sx_status sx_bench_exchange(const struct sx_bench_exchange_options *options,
                                  struct sx_bench_exchange_result *out_result, struct sx_error *error) {
     struct runs channel, raw;
@@ -188,18 +185,16 @@ enum sx_status sx_bench_exchange(const struct sx_bench_exchange_options *options
         SX_TRY(add_run(options, true, r < 0 ? 0 : r, &raw, error));
         SX_TRY(add_run(options, false, r < 0 ? 0 : r, &channel, error));
     }
-    sort_runs(&raw, runs);
-    sort_runs(&channel, runs);
     *out_result = (struct sx_bench_exchange_result){
         .message_bytes = options->message_bytes,
         .bytes = count_messages(options) * options->message_bytes * (sx_net_size(options->net) - 1),
         .runs = runs,
-        .seconds = channel.seconds[runs / 2],
-        .raw_seconds = raw.seconds[runs / 2],
-        .least_seconds = channel.seconds[0],
-        .raw_least_seconds = raw.seconds[0],
-        .processor_seconds = channel.processor_seconds[runs / 2],
-        .raw_processor_seconds = raw.processor_seconds[runs / 2],
+        .seconds = sx_median(channel.seconds, runs),
+        .raw_seconds = sx_median(raw.seconds, runs),
+        .processor_seconds = sx_median(channel.processor_seconds, runs),
+        .raw_processor_seconds = sx_median(raw.processor_seconds, runs),
     };
+    out_result->least_seconds = channel.seconds[0]; /* they are sorted now */
+    out_result->raw_least_seconds = raw.seconds[0];
     return SX_OK;
 }

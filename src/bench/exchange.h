@@ -48,9 +48,14 @@ SX_MUST_CHECK enum sx_status sx_bench_exchange_once(const struct sx_bench_exchan
 /* What is sent, in the stream's memory or the host's. */
 SX_MUST_CHECK enum sx_status sx_bench_create_message(const struct sx_bench_exchange_options *options,
                                                      struct sx_buffer **out_buffer, struct sx_error *error);
-/* All to all by the link alone, `count` messages to each other rank. The channels are idle. */
-SX_MUST_CHECK enum sx_status sx_bench_run_link(const struct sx_bench_exchange_options *options, int64_t count,
-                                               struct sx_error *error);
+struct sx_bench_link;
+/* All to all by the link alone, `count` messages to each other rank, some at a time. The channels are idle
+ * while it runs. */
+SX_MUST_CHECK enum sx_status sx_bench_link_create(const struct sx_bench_exchange_options *options,
+                                                  int64_t count, struct sx_bench_link **out_link,
+                                                  struct sx_error *error);
+SX_MUST_CHECK enum sx_status sx_bench_link_run(struct sx_bench_link *bench, struct sx_error *error);
+void sx_bench_link_destroy(struct sx_bench_link *bench); /* NULL allowed */
 
 /* Collective: of the ranks' times the longest. */
 SX_MUST_CHECK enum sx_status sx_bench_slowest(struct sx_net *net, double *seconds, struct sx_error *error);

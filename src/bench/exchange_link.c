@@ -33,36 +33,76 @@ static bool gives_up(void *net) {
     return sx_net_check(net, NULL) != SX_OK;
 }
 
-/* A message to each other rank and from it, again and again into the same memory. */
-static enum sx_status exchange(const struct sx_bench_exchange_options *options, struct sx_link_part *sends,
-                               struct sx_link_part *receives, int64_t count, struct sx_error *error) {
-    struct sx_link *link = sx_net_get_link(options->net);
-    const int others = sx_net_size(options->net) - 1, rank = sx_net_rank(options->net);
-    struct sx_buffer *buffer;
-    SX_TRY(sx_bench_create_message(options, &buffer, error));
-    enum sx_status status = SX_OK;
-    for (int i = 0; i < others && status == SX_OK; i++) {
-        const int other = i < rank ? i : i + 1;
-        sends[i] = (struct sx_link_part){other, buffer, (size_t)options->message_bytes};
-        receives[i] = sends[i];
-        receives[i].buffer = NULL;
-        status = link->ops->allocate(link, receives[i].bytes, &receives[i].buffer, error);
+/* A group of messages to each other rank and from it, again and again from and into the same memory. */
+struct sx_bench_link {
+    struct sx_net *net;
+    struct sx_buffer *sent;
+    struct sx_link_part *sends, *receives; /* message after message, each to all other ranks */
+    int others;
+    int64_t count, group; /* messages for each other rank: in all, and at a time */
+};
+
+static int64_t group_of(int64_t message_bytes, int64_t count) {
+    const int64_t most = 8, most_bytes = (int64_t)512 << 20;
+    int64_t group = count < most ? count : most;
+    while (group > 1 && group * message_bytes > most_bytes)
+        group--;
+    return group;
+}
+
+static enum sx_status allocate(struct sx_bench_link *bench, size_t bytes, struct sx_error *error) {
+    struct sx_link *link = sx_net_get_link(bench->net);
+    for (int64_t i = 0; i < bench->group * bench->others; i++) {
+        const int at = (int)(i % bench->others), rank = at < sx_net_rank(bench->net) ? at : at + 1;
+        bench->sends[i] = (struct sx_link_part){rank, bench->sent, bytes};
+        bench->receives[i] = (struct sx_link_part){rank, NULL, bytes};
+        SX_TRY(link->ops->allocate(link, bytes, &bench->receives[i].buffer, error));
     }
-    for (int64_t i = 0; i < count && status == SX_OK; i++)
-        status = link->ops->exchange(link, sends, others, receives, others, gives_up, options->net, error);
-    for (int i = 0; i < others; i++)
-        sx_buffer_release(receives[i].buffer);
-    sx_buffer_release(buffer);
+    return SX_OK;
+}
+
+enum sx_status sx_bench_link_create(const struct sx_bench_exchange_options *options, int64_t count,
+                                    struct sx_bench_link **out_link, struct sx_error *error) {
+    const int others = sx_net_size(options->net) - 1;
+    const int64_t group = group_of(options->message_bytes, count);
+    struct sx_bench_link *bench = calloc(1, sizeof *bench);
+    struct sx_link_part *parts = calloc(2 * (size_t)(group * others), sizeof *parts);
+    if (!bench || !parts) {
+        free(bench);
+        free(parts);
+        return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for %d ranks", others + 1);
+    }
+    *bench = (struct sx_bench_link){.net = options->net,
+                                    .sends = parts,
+                                    .receives = parts + group * others,
+                                    .others = others,
+                                    .count = count,
+                                    .group = group};
+    enum sx_status status = sx_bench_create_message(options, &bench->sent, error);
+    if (status == SX_OK)
+        status = allocate(bench, (size_t)options->message_bytes, error);
+    if (status == SX_OK)
+        *out_link = bench;
+    else
+        sx_bench_link_destroy(bench);
     return status;
 }
 
-enum sx_status sx_bench_run_link(const struct sx_bench_exchange_options *options, int64_t count,
-                                 struct sx_error *error) {
-    const size_t others = (size_t)sx_net_size(options->net) - 1;
-    struct sx_link_part *parts = calloc(2 * others, sizeof *parts);
-    if (!parts)
-        return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for %zu ranks", others + 1);
-    const enum sx_status status = exchange(options, parts, parts + others, count, error);
-    free(parts);
-    return status;
+enum sx_status sx_bench_link_run(struct sx_bench_link *bench, struct sx_error *error) {
+    struct sx_link *link = sx_net_get_link(bench->net);
+    for (int64_t left = bench->count; left > 0; left -= bench->group) {
+        const int n = (int)(left < bench->group ? left : bench->group) * bench->others;
+        SX_TRY(link->ops->exchange(link, bench->sends, n, bench->receives, n, gives_up, bench->net, error));
+    }
+    return SX_OK;
+}
+
+void sx_bench_link_destroy(struct sx_bench_link *bench) {
+    if (!bench)
+        return;
+    for (int64_t i = 0; i < bench->group * bench->others; i++)
+        sx_buffer_release(bench->receives[i].buffer);
+    sx_buffer_release(bench->sent);
+    free(bench->sends);
+    free(bench);
 }

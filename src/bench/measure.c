@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/median.h"
 #include "bench/case.h"
 
 enum { MOST_RUNS = 7, LEAST_RUNS = 3 };
@@ -106,11 +107,6 @@ static enum sx_status run_once(struct bench *bench, struct bench_case *c, double
     return status;
 }
 
-static int compare_seconds(const void *a, const void *b) {
-    const double first = *(const double *)a, second = *(const double *)b;
-    return (first > second) - (first < second);
-}
-
 static enum sx_status time_runs(struct bench *bench, struct bench_case *c, struct sx_bench_result *result) {
     double seconds[MOST_RUNS], all = 0, warm_up;
     int n = 0;
@@ -120,9 +116,8 @@ static enum sx_status time_runs(struct bench *bench, struct bench_case *c, struc
         SX_TRY(run_once(bench, c, &seconds[n]));
         all += seconds[n++];
     }
-    qsort(seconds, (size_t)n, sizeof *seconds, compare_seconds);
     result->runs = n;
-    result->seconds = (seconds[(n - 1) / 2] + seconds[n / 2]) / 2;
+    result->seconds = sx_median(seconds, n);
     return SX_OK;
 }
 
