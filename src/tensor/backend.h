@@ -240,7 +240,7 @@ struct sx_backend_ops {
                                               struct sx_buffer **out_parts);
     /* The frame of `bytes` bytes at the begin of a buffer of the backend's memory, as a batch that keeps the
      * buffer: values are not copied. Views of strings are changed in it, once. SX_INTERNAL: it is no such
-     * frame. */
+     * frame; a string that is outside of it may be told at the next synchronisation. */
     SX_MUST_CHECK enum sx_status (*rows_unpack)(struct sx_stream *stream, struct sx_buffer *frame,
                                                 size_t bytes, const struct sx_type *types, int n_columns,
                                                 struct sx_batch *out_batch, int64_t *out_sequence);

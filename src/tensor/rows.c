@@ -46,7 +46,8 @@ static bool is_column(const struct sx_rows_column *column, uint64_t rows, uint64
     uint64_t bytes;
     return sx_type_equal(sent, type) && !__builtin_mul_overflow(rows, sx_type_bytes(type), &bytes) &&
            is_inside(column->values, bytes, all) && is_inside(column->valid, column->valid ? rows : 0, all) &&
-           is_inside(column->heap, column->heap_bytes, all);
+           is_inside(column->heap, column->heap_bytes, all) &&
+           (type.id == SX_TYPE_VARCHAR || column->heap_bytes == 0);
 }
 
 enum sx_status sx_rows_check_head(const void *head, size_t bytes, const struct sx_type *types, int n_columns,

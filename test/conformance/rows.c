@@ -117,6 +117,59 @@ out:
     return status;
 }
 
+/* ---- damaged frames ---- */
+
+enum damage { HEAP_OF_NUMBERS, NO_HEAP, STRING_OUTSIDE, N_DAMAGES };
+
+/* Row of the column's first long string; -1: there is none. */
+static int64_t find_long(const char *frame, const struct sx_rows_column *column, int64_t rows) {
+    const struct sx_string *views = (const struct sx_string *)(const void *)(frame + column->values);
+    for (int64_t i = 0; i < rows; i++)
+        if (views[i].length_bytes > SX_STRING_INLINE_BYTES)
+            return i;
+    return -1;
+}
+
+/* False: the frame has nothing that can be damaged so. */
+static bool do_damage(char *frame, enum damage damage) {
+    struct sx_rows_column *number = &sx_rows_columns(frame)[3], *text = &sx_rows_columns(frame)[DICTIONARY];
+    const int64_t row = find_long(frame, text, ((const struct sx_rows_frame *)(const void *)frame)->rows);
+    struct sx_string *views = (struct sx_string *)(void *)(frame + text->values);
+    switch (damage) {
+    case HEAP_OF_NUMBERS: number->heap_bytes = text->heap_bytes; return text->heap_bytes > 0;
+    case NO_HEAP: text->heap_bytes = 0; return row >= 0;
+    default: break;
+    }
+    if (row >= 0)
+        views[row].u.ref.pointer = (const char *)(uintptr_t)(text->heap_bytes - 1);
+    return row >= 0;
+}
+
+/* A copy of the frame, whose bytes are `host`'s, is damaged and refused: at the next synchronisation at the
+ * latest. */
+static enum sx_status check_damage(struct conformance *c, const struct rows_case *rows,
+                                   const struct sx_buffer *host, size_t bytes, enum damage damage) {
+    struct sx_buffer *copy = NULL, *sent = NULL;
+    struct sx_batch got = {0};
+    int64_t sequence;
+    enum sx_status status, found;
+    SX_GO(sx_buffer_create(c->pool, bytes, &copy, &c->error));
+    memcpy(copy->data, host->data, bytes);
+    if (!do_damage(copy->data, damage))
+        goto out;
+    SX_GO(c->backend->ops.bytes_from_host(c->stream, copy, bytes, &sent));
+    found = c->backend->ops.rows_unpack(c->stream, sent, bytes, types, rows->host.n_columns, &got, &sequence);
+    if (found == SX_OK)
+        found = c->backend->ops.synchronise(c->stream, "the test");
+    CONFORM(c, found == SX_INTERNAL, "damage %d: status %d", (int)damage, (int)found);
+    c->stream->error = (struct sx_error){0};
+out:
+    sx_batch_release(&got);
+    sx_buffer_release(copy);
+    sx_buffer_release(sent);
+    return status;
+}
+
 /* By way of the host's memory, as frames go where the device's can't. What is no frame is refused. */
 static enum sx_status check_part(struct conformance *c, const struct rows_case *rows, int part,
                                  struct sx_buffer *frame) {
@@ -139,6 +192,8 @@ static enum sx_status check_part(struct conformance *c, const struct rows_case *
                                         &sequence) == SX_INTERNAL,
             "a frame of other columns");
     c->stream->error = (struct sx_error){0};
+    for (int d = 0; d < N_DAMAGES; d++)
+        SX_GO(check_damage(c, rows, host, bytes, (enum damage)d));
     status = check_frame(c, rows, part, back, bytes);
 out:
     sx_buffer_release(host);

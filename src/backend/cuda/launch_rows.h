@@ -40,9 +40,9 @@ void cuda_rows_pack(cudaStream_t stream, struct cuda_column column, int width,
                     const struct cuda_rows_parts *parts, const struct cuda_rows_place *places,
                     const int64_t *sums);
 /* Offsets in views of long strings become pointers into `heap`; a string outside of its heap_bytes becomes an
- * empty one. */
+ * empty one, and a CUDA_FAULT_ROWS. `number`: the column's. */
 void cuda_rows_place_strings(cudaStream_t stream, struct sx_string *views, int64_t n, const char *heap,
-                             uint64_t heap_bytes);
+                             uint64_t heap_bytes, int number, struct cuda_control *control);
 
 #ifdef __cplusplus
 }

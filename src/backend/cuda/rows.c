@@ -184,9 +184,10 @@ enum sx_status sx_cuda_rows_unpack(struct sx_stream *base, struct sx_buffer *fra
     SX_GO(sx_rows_place(head, frame, &made, &base->error));
     const struct sx_rows_column *columns = sx_rows_columns(head);
     for (int c = 0; c < n_columns; c++)
-        if (columns[c].heap_bytes > 0)
+        if (types[c].id == SX_TYPE_VARCHAR && made.rows > 0)
             cuda_rows_place_strings(stream->handle, made.columns[c].values, made.rows,
-                                    (const char *)frame->data + columns[c].heap, columns[c].heap_bytes);
+                                    (const char *)frame->data + columns[c].heap, columns[c].heap_bytes, c,
+                                    stream->control);
     SX_GO(cuda_launched(stream, "rows that came"));
     *out_sequence = ((const struct sx_rows_frame *)head)->sequence;
     *out_batch = made;

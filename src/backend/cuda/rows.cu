@@ -96,16 +96,19 @@ __global__ void pack_strings(const struct cuda_column column, const struct cuda_
     }
 }
 
-__global__ void place_strings(struct sx_string *views, int64_t n, const char *heap, uint64_t heap_bytes) {
+__global__ void place_strings(struct sx_string *views, int64_t n, const char *heap, uint64_t heap_bytes,
+                              int number, struct cuda_control *control) {
     for (int64_t i = cuda_thread(); i < n; i += cuda_threads()) {
         const uint32_t length = views[i].length_bytes;
         if (length <= SX_STRING_INLINE_BYTES)
             continue;
         const uint64_t offset = (uint64_t)(uintptr_t)views[i].u.ref.pointer;
-        if (offset > heap_bytes || length > heap_bytes - offset)
+        if (offset > heap_bytes || length > heap_bytes - offset) {
             views[i] = {};
-        else
+            cuda_fault_set(control, CUDA_FAULT_ROWS, (uint32_t)number, i);
+        } else {
             views[i].u.ref.pointer = heap + offset;
+        }
     }
 }
 
@@ -139,7 +142,8 @@ void cuda_rows_pack(cudaStream_t stream, struct cuda_column column, int width,
 }
 
 void cuda_rows_place_strings(cudaStream_t stream, struct sx_string *views, int64_t n, const char *heap,
-                             uint64_t heap_bytes) {
-    SX_LAUNCH(place_strings, cuda_blocks(n), CUDA_THREADS, 0, stream, views, n, heap, heap_bytes);
+                             uint64_t heap_bytes, int number, struct cuda_control *control) {
+    SX_LAUNCH(place_strings, cuda_blocks(n), CUDA_THREADS, 0, stream, views, n, heap, heap_bytes, number,
+              control);
 }
 }

@@ -189,6 +189,10 @@ static enum sx_status fault(struct cuda_stream *stream) {
         return SX_OK;
     (void)cudaMemsetAsync(&stream->control->fault, 0, sizeof found, stream->handle);
     stream->host_control->fault.kind = CUDA_FAULT_NONE;
+    if (found.kind == CUDA_FAULT_ROWS) /* whoever is at work now */
+        return sx_error_set(&stream->base.error, SX_INTERNAL,
+                            "rows of another rank: column %u is damaged at row %lld", found.what,
+                            (long long)found.row);
     if (stream->describe_fault)
         return stream->describe_fault(stream, &found, stream->fault_context);
     if (found.kind == CUDA_FAULT_PAGE)
