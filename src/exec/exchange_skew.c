@@ -335,7 +335,10 @@ out:
 enum sx_status exchange_skew_find(struct sx_exchange *exchange, struct sx_worker *worker) {
     struct heavy_list list = {0};
     SX_TRY(sample_probe(exchange->join->skew, worker, &list));
-    return list.n > 0 ? weigh_build(exchange, worker, &list) : SX_OK;
+    if (list.n == 0)
+        return SX_OK;
+    SX_TRY(weigh_build(exchange, worker, &list));
+    return sx_synchronise(worker, "heavy keys are known");
 }
 
 /* ---- rows on their way ---- */

@@ -135,8 +135,7 @@ bool sx_worker_satisfied(const struct sx_worker *worker) {
     return sink->feeders == 1 && sink->satisfied && sink->satisfied(sink, worker);
 }
 
-/* What the worker has made may be read by others from here on. */
-static enum sx_status synchronise(struct sx_worker *worker, const char *why) {
+enum sx_status sx_synchronise(struct sx_worker *worker, const char *why) {
     return sx_ops(worker)->synchronise(worker->stream, why);
 }
 
@@ -171,7 +170,7 @@ enum sx_status sx_pipeline_step(struct sx_worker *worker, const struct sx_pipeli
     if (status == SX_OK && !*out_done && !worker->is_starved)
         status = sx_emit(worker, 0, &batch);
     if (status == SX_OK && *out_done)
-        status = synchronise(worker, "the end of a pipeline");
+        status = sx_synchronise(worker, "the end of a pipeline");
     worker->pipeline = outer;
     account(worker, caller);
     return status;
@@ -211,7 +210,7 @@ static void work_pipeline(int member, void *context) {
     enum sx_status status = drain_source(worker, run->round_pipeline);
     if (status == SX_OK)
         status = name_operator(worker, &run->round_pipeline->sink->base,
-                               synchronise(worker, "the end of a pipeline"));
+                               sx_synchronise(worker, "the end of a pipeline"));
     account(worker, NULL);
     sx_span_end(lane, SX_SPAN_PIPELINE, run->round_pipeline->sink->base.name, began_ns,
                 run->round_pipeline->index, 0);
@@ -223,7 +222,7 @@ static enum sx_status run_part(struct sx_worker *worker, struct sx_sink *sink, i
     const int64_t began_ns = sx_span_begin(worker->stream->lane);
     enum sx_status status = sink->part(sink, worker, part);
     if (status == SX_OK)
-        status = synchronise(worker, "a sink's part is whole");
+        status = sx_synchronise(worker, "a sink's part is whole");
     sx_span_end(worker->stream->lane, SX_SPAN_PART, sink->base.name, began_ns, part, 0);
     return name_operator(worker, &sink->base, status);
 }
@@ -253,7 +252,7 @@ static enum sx_status finish_sink(struct sx_worker *worker, struct sx_sink *sink
     if (sink->finish)
         status = sink->finish(sink, worker, out_parts);
     if (status == SX_OK)
-        status = synchronise(worker, "a sink is whole");
+        status = sx_synchronise(worker, "a sink is whole");
     account(worker, NULL);
     sx_span_end(worker->stream->lane, SX_SPAN_FINISH, sink->base.name, began_ns, 0, 0);
     return name_operator(worker, &sink->base, status);
@@ -264,7 +263,7 @@ static enum sx_status seal_sink(struct sx_worker *worker, struct sx_sink *sink) 
     account(worker, &sink->base);
     enum sx_status status = sink->seal(sink, worker);
     if (status == SX_OK)
-        status = synchronise(worker, "a sink is sealed");
+        status = sx_synchronise(worker, "a sink is sealed");
     account(worker, NULL);
     sx_span_end(worker->stream->lane, SX_SPAN_SEAL, sink->base.name, began_ns, 0, 0);
     return name_operator(worker, &sink->base, status);

@@ -31,7 +31,8 @@ struct sx_operator {
     struct sx_operator *next_created;
 };
 
-/* Gives batches. `open` (may be NULL) is called once before the workers start. */
+/* Gives batches. `open` (may be NULL) is called once before the workers start; what it makes on its worker's
+ * stream it gives to the others by sx_synchronise. */
 struct sx_source {
     struct sx_operator base;
     enum sx_status (*open)(struct sx_source *source, struct sx_worker *worker);
@@ -150,6 +151,10 @@ static inline struct sx_error *sx_worker_error(struct sx_worker *worker) {
 /* SX_CANCELLED once the query's cancel flag is set or another worker has failed. Operators call it at least
  * once per batch that they make. */
 SX_MUST_CHECK enum sx_status sx_check_cancel(struct sx_worker *worker);
+
+/* What the worker has made may be read by others from here on. The executor calls it at the end of a
+ * pipeline, and of a sink's finish, parts and seal. */
+SX_MUST_CHECK enum sx_status sx_synchronise(struct sx_worker *worker, const char *why);
 
 /* True: what is left of the worker's batch is not needed. Never while another pipeline of the same sink is to
  * come, which may depend on what this one leaves behind (the rest of a RIGHT join). */

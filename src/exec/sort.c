@@ -15,7 +15,8 @@ static enum sx_status sort_open(struct sx_source *source, struct sx_worker *work
     struct sort_source *sort = (struct sort_source *)source;
     SX_TRY(sx_collector_concat(sort->collector, worker, &sort->rows));
     sx_collector_drop(sort->collector);
-    return sx_sort_keys_order(&sort->keys, worker, &sort->rows, -1, &sort->order);
+    SX_TRY(sx_sort_keys_order(&sort->keys, worker, &sort->rows, -1, &sort->order));
+    return sx_synchronise(worker, "rows are sorted");
 }
 
 static enum sx_status sort_next(struct sx_source *source, struct sx_worker *worker,

@@ -13,6 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "lib"))
 
 from check import Checks, require, scratch_directory
 from oracle import DuckDB, Tables, check_equal, run_stachio, stachio_command
+from test_ranks_skew import make_tables
 
 Q3 = (pathlib.Path(__file__).parent.parent.parent / "cli" / "tpch" / "q03.sql").read_text()
 CATEGORIES = {"query", "pipeline", "operator", "primitive", "read", "cache", "wait", "sync", "copy"}
@@ -109,6 +110,18 @@ def check_device(tables, scratch):
             "copies without bytes")
 
 
+def check_opening(tables, scratch):
+    """What one worker makes for all before they begin: an order, and the filter of heavy keys."""
+    require("rows are sorted" in causes(trace(tables, scratch, "SELECT n_name FROM nation ORDER BY n_name")), "a sort")
+    skewed = make_tables(os.path.join(scratch, "skewed"), 1, "half")
+    os.environ.update(STACHIO_LOCAL_RANKS="3", STACHIO_BROADCAST_BYTES="0")
+    try:
+        lanes = trace(skewed, scratch, "SELECT count(*), sum(p.v * b.w) FROM probe p JOIN build b ON p.k = b.k")
+    finally:
+        del os.environ["STACHIO_LOCAL_RANKS"], os.environ["STACHIO_BROADCAST_BYTES"]
+    require("heavy keys are known" in causes(lanes), str(causes(lanes)))
+
+
 def check_statements(tables, scratch):
     lanes = trace(tables, scratch, "SELECT 1 AS a; SELECT count(*) AS \"quo\"\"te\" FROM nation")
     require(len(spans(lanes, "query")) == 4, "two statements are planned and run")
@@ -150,7 +163,7 @@ def main():
         run_stachio(["tpch", "generate", "--sf", "0.01", "-o", data]).succeeded()
         tiny = os.path.join(scratch, "tiny")
         run_stachio(["tpch", "generate", "--sf", "0.001", "-o", tiny]).succeeded()
-        for check in (check_cpu, check_statements, check_same_answer, check_failures, check_interrupt):
+        for check in (check_cpu, check_opening, check_statements, check_same_answer, check_failures, check_interrupt):
             with checks.case(check.__name__):
                 check(Tables(data), scratch)
         if os.path.exists(EMULATED):
