@@ -30,5 +30,5 @@ bool distribute_replicates(const struct distribution *d, const struct sx_plan *b
     if (!d->options || d->options->replicate_bytes <= 0)
         return false;
     const int64_t bytes = count_bytes(d, build, &filters);
-    return bytes <= d->options->replicate_bytes / (filters ? FILTERED_SHARE : 1);
+    return bytes < INT64_MAX && bytes <= d->options->replicate_bytes / (filters ? FILTERED_SHARE : 1);
 }

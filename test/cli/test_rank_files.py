@@ -167,6 +167,13 @@ def check_names(directory):
         require(run.answer().rows == [(str(total),)], str(run))
 
 
+def check_broadcast_all(data, duck):
+    """However much may be sent to all, no rank has other ranks' files."""
+    sql = "SELECT count(*), sum(n_nationkey) FROM supplier, nation WHERE s_nationkey = n_nationkey"
+    check_equal(Tables(data + "{rank}"), duck, sql, "--fallback", "forbid",
+                env={**environment(), "STACHIO_BROADCAST_BYTES": str(2**63 - 1)})
+
+
 def check_node(directory):
     """Ranks of one host share its files."""
     for i in range(4):
@@ -202,6 +209,8 @@ def main():
             with checks.case(f"TPC-H {number}"):
                 sql = (QUERIES / f"q{number:02}.sql").read_text()
                 check_equal(Tables(data + "{rank}"), duck, sql, "--fallback", "forbid", order=ORDER.get(number, ()), env=environment())
+        with checks.case("all build sides to all ranks"):
+            check_broadcast_all(data, duck)
         make_ids(ids)
         duck = DuckDB(Tables(None, {"ids": f"{ids}*/ids.parquet", "few": f"{ids}*/few.parquet"}))
         for sql in QUERIES_OF_IDS:
