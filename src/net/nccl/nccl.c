@@ -32,7 +32,7 @@ struct nccl_link {
     void *library;
     struct sx_stream *stream;
     struct cuda_stream *cuda; /* the same */
-    struct ncclComm *comm;
+    struct ncclComm *comm;    /* NULL: not begun, or given up */
     cudaEvent_t event;
     struct sx_buffer *dropped; /* what nobody keeps; NULL until it is needed */
     char name[32];
@@ -171,11 +171,20 @@ static enum sx_status make_dropped(struct nccl_link *link, struct sx_error *erro
     return link->dropped ? SX_OK : sx_buffer_create(link->stream->pool, PIECE_BYTES, &link->dropped, error);
 }
 
-static enum sx_status exchange(struct sx_link *base, const struct sx_link_part *sends, int n_sends,
-                               const struct sx_link_part *receives, int n_receives,
-                               bool (*gives_up)(void *context), void *context, struct sx_error *error) {
-    struct nccl_link *link = (struct nccl_link *)base;
+/* Ends what is on the device, too: a kernel that waits for a lost rank would keep whoever waits for the
+ * device, and who does may be whom the link's end waits for. */
+static void give_up(struct nccl_link *link) {
+    if (link->comm)
+        (void)link->nccl.ncclCommAbort(link->comm);
+    link->comm = NULL;
+}
+
+static enum sx_status run_round(struct nccl_link *link, const struct sx_link_part *sends, int n_sends,
+                                const struct sx_link_part *receives, int n_receives,
+                                bool (*gives_up)(void *context), void *context, struct sx_error *error) {
     struct cuda_stream *entered;
+    if (!link->comm)
+        return sx_error_set(error, SX_RANK_LOST, "a round: the link has been given up");
     if (cuda_enter(link->stream, &entered) != SX_OK) {
         *error = link->stream->error;
         return error->status;
@@ -184,6 +193,17 @@ static enum sx_status exchange(struct sx_link *base, const struct sx_link_part *
     SX_TRY(check(&link->nccl, issue(link, sends, n_sends, receives, n_receives), "a round", error));
     SX_TRY(settle(link, gives_up, context, "a round", error));
     return finish(link, gives_up, context, error);
+}
+
+static enum sx_status exchange(struct sx_link *base, const struct sx_link_part *sends, int n_sends,
+                               const struct sx_link_part *receives, int n_receives,
+                               bool (*gives_up)(void *context), void *context, struct sx_error *error) {
+    struct nccl_link *link = (struct nccl_link *)base;
+    const enum sx_status status =
+        run_round(link, sends, n_sends, receives, n_receives, gives_up, context, error);
+    if (status != SX_OK)
+        give_up(link);
+    return status;
 }
 
 /* Other streams will read and release it. */
@@ -219,7 +239,7 @@ static void end_communicator(struct nccl_link *link, bool clean) {
         settle(link, is_late, &until_ns, "the end", &error) == SX_OK)
         (void)link->nccl.ncclCommDestroy(link->comm);
     else
-        (void)link->nccl.ncclCommAbort(link->comm);
+        give_up(link);
 }
 
 /* The library stays: its threads may still be ending. */
