@@ -3,6 +3,8 @@ PREFIX ?= /usr/local
 SF     ?= 1
 DEVICE ?= auto
 JOBS   ?= $(shell nproc)
+# A GPU's driver starts one process after the other.
+TEST_JOBS ?= $(if $(filter cuda,$(DEVICE)),4,$(JOBS))
 
 STACHIO := build/release/stachio
 TPCH    := data/tpch-sf$(SF)
@@ -28,7 +30,7 @@ demo: setup-demo release
 	@$(STACHIO) tpch run -d $(TPCH) --device $(DEVICE) --compare duckdb
 
 test: setup-test release
-	@STACHIO_DEVICE=$(DEVICE) ctest --preset release --output-on-failure -j $(JOBS) $(CTEST_ARGS)
+	@STACHIO_DEVICE=$(DEVICE) ctest --preset release --output-on-failure -j $(TEST_JOBS) $(CTEST_ARGS)
 
 bench: setup-test release
 	@bench/run.sh

@@ -1,16 +1,12 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "bench.h"
-#include "interrupt.h"
 #include "message.h"
 #include "processor.h"
+#include "query.h"
 #include "rewrite.h"
-#include "script.h"
-#include "session.h"
-#include "shell.h"
 #include "topology.h"
 #include "tpch.h"
 
@@ -84,92 +80,6 @@ static int print_text(const char *text) {
     return status ? report_error(&error) : 0;
 }
 
-static enum stachio_status run_scripts(struct session *session, const struct options *options,
-                                       struct stachio_error *error) {
-    const struct script_option from_input = {NULL, "-"};
-    const struct script_option *scripts = options->n_scripts ? options->scripts : &from_input;
-    int n = options->n_scripts ? options->n_scripts : 1;
-    enum stachio_status status = STACHIO_OK;
-    for (int i = 0; !status && i < n; i++) {
-        struct text text = {0};
-        if (scripts[i].path)
-            status = script_read(scripts[i].path, &text, error);
-        if (!status)
-            status =
-                session_run_script(session, scripts[i].path ? text_string(&text) : scripts[i].text, error);
-        text_release(&text);
-    }
-    if (!status && session->format == FORMAT_PARQUET && !session->wrote_parquet)
-        status = set_error(error, STACHIO_USAGE, "--format: no statement has an answer for the Parquet file");
-    return status ? status : output_commit(&session->output, error);
-}
-
-/* Few rows on a terminal, all elsewhere, unless the option says otherwise. */
-static int64_t rows_shown(const struct options *options) {
-    if (options->max_rows >= 0)
-        return options->max_rows;
-    return !options->output && isatty(STDOUT_FILENO) ? 40 : 0;
-}
-
-/* An output that takes the pieces of a trace. */
-struct trace_output {
-    struct output output;
-    struct stachio_error *error;
-};
-
-static int write_piece(void *context, const char *bytes, size_t size_bytes) {
-    struct trace_output *to = context;
-    text_append(&to->output.text, bytes, size_bytes);
-    return (int)output_write(&to->output, to->error);
-}
-
-/* Whatever became of the statements. */
-static enum stachio_status write_trace(struct stachio_trace *trace, const char *path,
-                                       struct stachio_error *error) {
-    struct trace_output to = {.error = error};
-    struct stachio_error outer;
-    enum stachio_status status = output_open(&to.output, path, error);
-    if (!status)
-        status = stachio_trace_write(trace, write_piece, &to, &outer); /* the reason stands in `error` */
-    if (!status)
-        status = output_commit(&to.output, error);
-    output_close(&to.output);
-    return status;
-}
-
-static int run_session(const struct options *options) {
-    struct session session = {
-        .format = options->output && !options->has_format ? FORMAT_CSV : options->format,
-        .max_rows = rows_shown(options),
-        .progress = options->progress,
-        .explain = options->explain,
-        .analyze = options->analyze,
-        .write = options->write,
-    };
-    struct stachio_error error = {0};
-    int exit_status = 0;
-    enum stachio_status status = options_open(options, &session.db, &error);
-    if (!status && options->trace)
-        status = stachio_trace_create(&session.trace, &error);
-    interrupt_install(); /* from here on there is something to clear away */
-    if (!status)
-        status = output_open(&session.output, options->output, &error);
-    if (!status && (options->n_scripts || !isatty(STDIN_FILENO)))
-        status = run_scripts(&session, options, &error);
-    else if (!status)
-        exit_status = shell_run(&session);
-    output_close(&session.output);
-    if (status)
-        exit_status = report_error(&error);
-    if (session.trace && write_trace(session.trace, options->trace, &error)) {
-        const int failed = report_error(&error);
-        exit_status = exit_status ? exit_status : failed;
-    }
-    stachio_trace_destroy(session.trace);
-    stachio_close(session.db);
-    return exit_status;
-}
-
 static int run_query(int argc, char **argv) {
     struct options options;
     int exit_status = options_read(&options, COMMAND_QUERY, argc, argv);
@@ -181,7 +91,7 @@ static int run_query(int argc, char **argv) {
         else if (options.format == FORMAT_PARQUET && !options.output)
             exit_status = report_usage("--format: parquet needs -o FILE");
         else
-            exit_status = run_session(&options);
+            exit_status = query_run(&options);
     }
     options_release(&options);
     return exit_status;

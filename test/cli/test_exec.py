@@ -12,7 +12,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "lib"))
 import duckdb
 
 from check import Checks, require, scratch_directory
-from oracle import DuckDB, Tables, difference, query_stachio
+from oracle import DuckDB, Tables, ask_stachio, difference
 
 MOST = 2**63 - 1
 OUTER_ROWS = 200 if os.environ.get("BUILD_TYPE") in ("Asan", "Tsan") else 3000
@@ -69,18 +69,18 @@ def make_tables(directory):
 
 
 def check_answer(tables, sql, threads):
-    run = query_stachio(tables, sql, "--threads", threads, "--fallback", "forbid")
+    run = ask_stachio(tables, sql, "--threads", threads, "--fallback", "forbid")
     found = difference(DuckDB(tables).answer(sql), run.answer(), "all")
     require(not found, f"{run}\n{found}")
 
 
 def check_bounded(tables, sql, expected, threads):
-    run = query_stachio(tables, sql, "--threads", threads, "--memory-limit", "200MB", "--fallback", "forbid")
+    run = ask_stachio(tables, sql, "--threads", threads, "--memory-limit", "200MB", "--fallback", "forbid")
     require(run.succeeded().out.decode().split() == ["n", expected], str(run))
 
 
 def check_repeated(tables):
-    out = query_stachio(tables, REPEATED, "--analyze", "--fallback", "forbid").succeeded().out.decode()
+    out = ask_stachio(tables, REPEATED, "--analyze", "--fallback", "forbid").succeeded().out.decode()
     rows, batches = re.search(r"REPEAT +([\d,]+) +([\d,]+)", out).groups()
     require(rows == "59,940" and int(batches.replace(",", "")) <= MOST_BATCHES, out)
 

@@ -13,7 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "lib"))
 import duckdb
 
 from check import Checks, require, skip
-from oracle import DuckDB, Tables, check_equal, difference, query_stachio
+from oracle import DuckDB, Tables, ask_stachio, check_equal, difference
 
 # These may be refused; every other file must be read.
 REFUSAL_EXPECTED = re.compile(r"^bad-|corrupt|malformed")
@@ -29,7 +29,7 @@ def is_refused_by_name(run, path):
 
 def check_may_be_refused(tables, path):
     """Refused by name. Else equal to DuckDB, unless the file is corrupt and DuckDB does not look."""
-    run = query_stachio(tables, "SELECT * FROM t")
+    run = ask_stachio(tables, "SELECT * FROM t")
     if is_refused_by_name(run, path):
         return
     require(run.status == 0, f"{run}\nneither answered nor refused by name with exit status 3")

@@ -22,9 +22,10 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "random"))
 
 import duckdb
 
-from check import Failed
+from check import JOBS, Failed
 from generate import make_query
-from oracle import Answer, DuckDB, Tables, difference, query_stachio
+from oracle import Answer, DuckDB, Tables, ask_stachio, difference
+from server import servers
 from tables import TABLES, write_rank_files, write_tables
 
 SEED = int(os.environ.get("RANDOM_SEED", "1"))
@@ -86,7 +87,7 @@ def find_case(duck, number):
 def complaint_about(tables, case, operator):
     """Runs the query. What is wrong, as a pair of a short form to group by and the details; None if all is well."""
     options = () if operator else ("--fallback", "forbid")
-    run = query_stachio(tables, case.sql, *options)
+    run = ask_stachio(tables, case.sql, *options)
     if case.error:
         if run.status == 1 and run.error and not run.out:
             return None
@@ -125,7 +126,7 @@ def run_queries(tables, known, numbers):
         if complaint:
             complaints.append((complaint[0], number, sql, complaint[1]))
 
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+    with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
         list(pool.map(run_one, numbers))
     return complaints, unpromised
 
@@ -152,6 +153,10 @@ def main():
         write_tables(directory, SEED)
     numbers = [int(NUMBER)] if NUMBER else range(COUNT)
     complaints, unpromised = run_queries(tables, known, numbers)
+    try:
+        servers.end()
+    except Failed as failure:
+        complaints.append(("a server's end", 0, "", str(failure)))
     report(complaints, directory)
     for operator, times in unpromised.items():
         print(f"{times} queries were free to fall back: {operator}")

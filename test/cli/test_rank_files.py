@@ -12,7 +12,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "lib"))
 import duckdb
 
 from check import Checks, require, scratch_directory
-from oracle import DuckDB, Tables, check_equal, query_stachio, run_stachio
+from oracle import DuckDB, Tables, ask_stachio, check_equal, run_stachio
 from ranks import run_ranks, why_no_mpirun
 from test_tpch import ORDER, QUERIES
 
@@ -79,8 +79,8 @@ class Refusals:
         make_ids(target)
         return target
 
-    def check(self, tables, status, *words, sql="SELECT count(*) FROM ids", **options):
-        run = query_stachio(tables, sql, env=environment(), **options)
+    def check(self, tables, status, *words, sql="SELECT count(*) FROM ids"):
+        run = ask_stachio(tables, sql, env=environment())
         require(run.status == status and not run.out, str(run))
         for word in words:
             require(word in run.error, f"{word} is not named: {run}")
@@ -134,7 +134,7 @@ class Refusals:
         tables = Tables(target + "{rank}")
         self.check(tables, 1, "WINDOW", "table ids", "rank 0 alone", sql="SELECT row_number() OVER (ORDER BY id) FROM ids")
         self.check(tables, 1, "table ids", "rank 0 alone", sql="CREATE VIEW v AS SELECT * FROM ids")
-        run = query_stachio(tables, "DESCRIBE ids", env=environment()).succeeded()
+        run = ask_stachio(tables, "DESCRIBE ids", env=environment()).succeeded()
         require([row[0] for row in run.answer().rows] == ["id", "text"], str(run))
 
     def tpch_compare(self, data):
@@ -163,7 +163,7 @@ def check_names(directory):
         write_ids(f"{directory}/names/r{rank}n0g{rank}/t.parquet", rank * 10, 10)
     path = f"{directory}/names/r{{rank}}n{{node}}g{{gpu}}/t.parquet"
     for ranks, total in ((2, 190), (1, 45)):
-        run = query_stachio(Tables(None, {"t": path}), "SELECT sum(id) FROM t", env=environment(ranks))
+        run = ask_stachio(Tables(None, {"t": path}), "SELECT sum(id) FROM t", env=environment(ranks))
         require(run.answer().rows == [(str(total),)], str(run))
 
 

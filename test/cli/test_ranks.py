@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from check import Checks, require, scratch_directory
 from damage import replace_at
-from oracle import Tables, DuckDB, check_equal, query_stachio, run_stachio
+from oracle import DuckDB, Tables, ask_stachio, check_equal, run_stachio
 
 HERE = pathlib.Path(__file__).parent
 SANITIZED = os.environ.get("BUILD_TYPE") in ("Asan", "Tsan")
@@ -87,9 +87,9 @@ def check_averages(tables):
     kinds = ", ".join(f"avg(CAST((id * 37 % 9973) / 1000.0 AS {kind}))" for kind in ("SMALLINT", "INTEGER", "HUGEINT", "DECIMAL(4, 1)", "DECIMAL(9, 3)",
                                                                    "DECIMAL(30, 5)"))
     for sql in (f"SELECT id * id % 991 AS k, {kinds} FROM numbers GROUP BY k ORDER BY k", f"SELECT {kinds} FROM numbers"):
-        one = query_stachio(tables, sql, "--fallback", "forbid").succeeded().out
+        one = ask_stachio(tables, sql, "--fallback", "forbid").succeeded().out
         for ranks in (2, 3):
-            run = query_stachio(tables, sql, "--fallback", "forbid", env=environment(ranks)).succeeded()
+            run = ask_stachio(tables, sql, "--fallback", "forbid", env=environment(ranks)).succeeded()
             require(run.out == one, f"{ranks} ranks: {sql}")
 
 
@@ -103,7 +103,7 @@ def check_damage(tables, path, group):
     """Whichever rank it is that reads the damaged row group, the query ends with its error, and prints nothing."""
     offset = pq.read_metadata(path).row_group(group).column(0).data_page_offset
     damaged = replace_at(pathlib.Path(path), offset, b"\xff" * 8)
-    run = query_stachio(Tables(None, {"damaged": str(damaged)}), "SELECT a.id FROM damaged a JOIN damaged b ON a.id = b.id + 1",
+    run = ask_stachio(Tables(None, {"damaged": str(damaged)}), "SELECT a.id FROM damaged a JOIN damaged b ON a.id = b.id + 1",
                         "--fallback", "forbid", env=environment(3, 0))
     require(run.status == 3 and not run.out, str(run))
     require(f"row group {group}" in run.error and str(path) in run.error, str(run))
@@ -111,7 +111,7 @@ def check_damage(tables, path, group):
 
 
 def check_failing(tables, sql, *options, status):
-    run = query_stachio(tables, sql, *options, env=environment(3))
+    run = ask_stachio(tables, sql, *options, env=environment(3))
     require(run.status == status and run.error and not run.out, str(run))
 
 
@@ -124,16 +124,16 @@ def check_written(tables, directory):
 
 
 def check_analyze(tables):
-    out = query_stachio(tables, "SELECT id % 7, count(*) FROM numbers GROUP BY 1", "--analyze", env=environment(2)).succeeded().out.decode()
+    out = ask_stachio(tables, "SELECT id % 7, count(*) FROM numbers GROUP BY 1", "--analyze", env=environment(2)).succeeded().out.decode()
     require("EXCHANGE HASH: " in out and "MB sent" in out and "EXCHANGE GATHER: " in out, out)
 
 
 def check_filter(tables):
     """Rows without a partner on any rank are dropped by the scan: as many as there are, but for a few that the filter lets pass."""
     sql = "SELECT count(*) FROM numbers a JOIN (SELECT id * 60 AS id FROM numbers WHERE id < 200) b ON a.id = b.id"
-    run = query_stachio(tables, sql, "--fallback", "forbid", env=environment(3, 0)).succeeded()
+    run = ask_stachio(tables, sql, "--fallback", "forbid", env=environment(3, 0)).succeeded()
     require("200" in run.out.decode(), str(run))
-    out = query_stachio(tables, sql, "--analyze", env=environment(3, 0)).succeeded().out.decode()
+    out = ask_stachio(tables, sql, "--analyze", env=environment(3, 0)).succeeded().out.decode()
     require("filter of all ranks" in out, out)
     dropped, looked_at = map(int, re.search(r"SCAN numbers: filters of joins dropped (\d+) of (\d+) rows", out).groups())
     require(0.8 * looked_at < dropped < looked_at, out)
@@ -143,7 +143,7 @@ def check_packed(tables):
     """Packed frames are fewer bytes; off, and within a host by default, they go as they are."""
     sql = "SELECT count(*) FROM numbers a JOIN numbers b ON a.id = b.id AND a.text = b.text"
     for mode, packed in [("on", True), ("off", False), ("auto", False)]:
-        out = query_stachio(tables, sql, "--analyze", "--shuffle-compression", mode, env=environment(2, 0)).succeeded().out.decode()
+        out = ask_stachio(tables, sql, "--analyze", "--shuffle-compression", mode, env=environment(2, 0)).succeeded().out.decode()
         require(("MB sent (packed, " in out) == packed, out)
 
 
@@ -198,7 +198,7 @@ def main():
         with checks.case("a filter of all ranks"):
             check_filter(tables)
         with checks.case("DuckDB takes over"):
-            run = query_stachio(tables, "SELECT id, row_number() OVER (ORDER BY id) FROM few", env=environment(2)).succeeded()
+            run = ask_stachio(tables, "SELECT id, row_number() OVER (ORDER BY id) FROM few", env=environment(2)).succeeded()
             require("WINDOW" in run.error and len(run.answer().rows) == 40, str(run))
     checks.finish()
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from check import Checks, require, scratch_directory
-from oracle import Tables, DuckDB, check_equal, query_stachio
+from oracle import DuckDB, Tables, ask_stachio, check_equal
 
 SANITIZED = os.environ.get("BUILD_TYPE") in ("Asan", "Tsan")
 RANKS = (2, 3, 5)
@@ -89,7 +89,7 @@ def check_shape(tables, ranks):
 
 
 def heavy_keys(tables, sql):
-    out = query_stachio(tables, sql, "--analyze", env=environment(3)).succeeded().out.decode()
+    out = ask_stachio(tables, sql, "--analyze", env=environment(3)).succeeded().out.decode()
     return [int(n) for n in re.findall(r"EXCHANGE HASH: .*heavy keys: (\d+)", out)]
 
 
@@ -104,7 +104,7 @@ def check_balance(directory):
     random = numpy.random.default_rng(3)
     pq.write_table(make_table(random, "half", ROWS, "v", 0), f"{directory}/probe.parquet", row_group_size=200)
     pq.write_table(make_table(random, "uniform", 500, "w", 0), f"{directory}/build.parquet")
-    out = query_stachio(Tables(directory), QUERIES[0], "--analyze", env=environment(3)).succeeded().out.decode()
+    out = ask_stachio(Tables(directory), QUERIES[0], "--analyze", env=environment(3)).succeeded().out.decode()
     balance = [float(n) for n in re.findall(r"EXCHANGE HASH: .*most/mean ([\d.]+), heavy keys: 1", out)]
     require(len(balance) == 2 and balance[1] < 1.25, out)
 

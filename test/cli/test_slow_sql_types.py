@@ -14,7 +14,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "lib"))
 import duckdb
 
 from check import Checks, require, scratch_directory
-from oracle import DuckDB, Tables, difference, query_stachio
+from oracle import DuckDB, Tables, ask_stachio, difference
 from sql_tables import COMPUTED, TYPES, literals, write_type_tables
 
 ONLY = os.environ.get("SQL_TYPES_ONLY", "")
@@ -108,7 +108,7 @@ def converts(duck, source, target):
 
 def expect(tables, duck, sql, order, threads):
     """DuckDB's answer, or its refusal."""
-    run = query_stachio(tables, sql, "--threads", threads, "--fallback", "forbid")
+    run = ask_stachio(tables, sql, "--threads", threads, "--fallback", "forbid")
     try:
         wanted = duck.answer(sql)
     except duckdb.Error as error:

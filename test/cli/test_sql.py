@@ -15,7 +15,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "lib"))
 import duckdb
 
 from check import Checks, require, scratch_directory
-from oracle import DuckDB, Tables, difference, query_stachio
+from oracle import DuckDB, Tables, ask_stachio, difference
 from sql_tables import ROWS, SANITIZED, write_query_tables, write_type_tables
 
 ONLY = os.environ.get("SQL_ONLY", "")
@@ -46,9 +46,9 @@ def answer_of(duck, sql):
 
 
 def check_fallback(tables, sql, named):
-    refused = query_stachio(tables, sql, "--fallback", "forbid")
+    refused = ask_stachio(tables, sql, "--fallback", "forbid")
     require(refused.status == 1 and not refused.out and named.lower() in refused.error.lower(), f"{refused}")
-    run = query_stachio(tables, sql)
+    run = ask_stachio(tables, sql)
     require(run.error.count("\n") == 1 and named.lower() in run.error.lower(), f"not one line that names {named}\n{run}")
     return run
 
@@ -58,7 +58,7 @@ def check_statement(tables, duck, directive, sql, threads):
     if directive.startswith("falls back: "):
         run = check_fallback(tables, sql, directive.removeprefix("falls back: "))
     else:
-        run = query_stachio(tables, sql, "--threads", threads, "--fallback", "forbid")
+        run = ask_stachio(tables, sql, "--threads", threads, "--fallback", "forbid")
     if wanted is None:
         require(directive == "fails", f"DuckDB refuses\n{sql}\n{error}")
         require(run.status == 1 and run.error and not run.out, f"{run}\nDuckDB: {error}")

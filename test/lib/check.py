@@ -8,6 +8,9 @@ import tempfile
 import traceback
 
 SKIPPED = 77
+# Cases of a script that run at the same time. Processes that use a GPU start one after the other, so they should be few.
+JOBS = int(os.environ.get("STACHIO_TEST_JOBS", 0)) or (4 if os.environ.get("STACHIO_DEVICE") == "cuda" else os.cpu_count())
+at_end = []  # functions that raise Failed, before the summary
 
 
 class Failed(Exception):
@@ -42,18 +45,22 @@ class Checks:
             self.failures.append((name, traceback.format_exc()))
 
     def run_all(self, jobs):
-        """jobs: (name, function without arguments); as many at once as there are cores."""
+        """jobs: (name, function without arguments); JOBS at the same time."""
 
         def run_one(job):
             name, function = job
             with self.case(name):
                 function()
 
-        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
             list(pool.map(run_one, jobs))
 
     def finish(self):
         """Prints the summary and ends the script."""
+        for function in at_end:
+            with self.case("end"):
+                function()
+                self.passed -= 1  # no case of its own
         for name, message in self.failures:
             print(f"FAILED {name}\n    " + message.strip().replace("\n", "\n    "))
         print(f"{self.passed} passed, {len(self.failures)} failed")

@@ -20,7 +20,8 @@ from dataclasses import dataclass, field
 
 import duckdb
 
-from check import require, skip
+from check import at_end, require, skip
+from server import server_command, servers
 
 FLOAT_TYPES = ("FLOAT", "DOUBLE")
 TIMEOUT_S = float(os.environ.get("STACHIO_TEST_TIMEOUT", "300"))
@@ -120,8 +121,26 @@ def skip_without_device():
 skip_without_device()
 
 
+QUERY_OPTIONS = ("--format", "csv", "--progress", "never")
+
+
 def query_stachio(tables, sql, *options, **popen_options):
-    return run_stachio([*tables.options(), "-c", sql, "--format", "csv", "--progress", "never", *options], **popen_options)
+    """In a process of its own."""
+    return run_stachio([*tables.options(), "-c", sql, *QUERY_OPTIONS, *options], **popen_options)
+
+
+at_end.append(servers.end)
+
+
+def ask_stachio(tables, sql, *options, env=None):
+    """The same in a process that answers others too (lib/server.py)."""
+    if not server_command():
+        return query_stachio(tables, sql, *options, env=env)
+    arguments = [str(argument) for argument in (*tables.options(), *QUERY_OPTIONS, *options)]
+    status, out, error = servers.ask(arguments, sql, TIMEOUT_S, env)
+    run = Run([*arguments, "-c", sql], status, out, error.decode("utf-8", "replace"))
+    require(status is not None, f"{run}\nwas still running after {TIMEOUT_S:.0f} s")
+    return run
 
 
 class DuckDB:
@@ -273,9 +292,9 @@ def difference(expected, actual, order=(), tolerance=1e-9):
     return None
 
 
-def check_equal(tables, duck, sql, *options, order=(), tolerance=1e-9, quiet=True, **popen_options):
+def check_equal(tables, duck, sql, *options, order=(), tolerance=1e-9, quiet=True, env=None):
     """Requires stachio's answer to be DuckDB's; quiet: also that stderr stays empty."""
-    run = query_stachio(tables, sql, *options, **popen_options)
+    run = ask_stachio(tables, sql, *options, env=env)
     found = difference(duck.answer(sql), run.answer(), order, tolerance)
     require(found is None, f"{run}\n{found}")
     require(not quiet or not run.error, f"{run}\nstderr should be empty")
