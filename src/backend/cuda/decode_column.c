@@ -171,9 +171,10 @@ static enum sx_status decode_stored(struct decode_call *call, struct decode_colu
         cuda_decode_codes(handle, work);
     if (has_source(column, DECODE_PLAIN_BYTES))
         cuda_decode_plain_bytes(handle, work);
-    if (has_source(column, DECODE_DELTA) || has_source(column, DECODE_LENGTHS) ||
-        has_source(column, DECODE_FRONT_CODED))
+    if (has_source(column, DECODE_DELTA))
         cuda_decode_deltas(handle, work);
+    if (has_source(column, DECODE_LENGTHS) || has_source(column, DECODE_FRONT_CODED))
+        cuda_decode_coded_lengths(handle, work);
     if (has_source(column, DECODE_LENGTHS))
         cuda_decode_lengths(handle, work);
     return has_source(column, DECODE_FRONT_CODED) ? decode_front_coded(call, column) : SX_OK;

@@ -47,57 +47,6 @@ __global__ void expand_runs(struct decode_work work, enum decode_source source, 
     }
 }
 
-/* ---- DELTA_BINARY_PACKED: a block per page ---- */
-
-__device__ static inline uint64_t delta_at(const struct decode_work &work, const struct decode_page &page,
-                                           const struct decode_deltas &deltas, uint32_t i) {
-    const uint32_t m = i / deltas.miniblock_values, inside = i % deltas.miniblock_values;
-    const struct decode_miniblock mini = work.miniblocks[deltas.first_miniblock + (int32_t)m];
-    return mini.min_delta + load_bits(page.body, page.body_bytes,
-                                      (uint64_t)mini.at * 8 + (uint64_t)inside * mini.width, mini.width);
-}
-
-template <typename T>
-__device__ static inline void sum_deltas(const struct decode_work &work, const struct decode_page &page,
-                                         const struct decode_deltas &deltas, int64_t n, T *out) {
-    constexpr int ITEMS = 4;
-    uint64_t carry = deltas.first;
-    if (threadIdx.x == 0 && n > 0)
-        out[0] = (T)carry;
-    for (int64_t base = 1; base < n; base += CUDA_THREADS * ITEMS) {
-        const int64_t first = base + (int64_t)threadIdx.x * ITEMS;
-        uint64_t values[ITEMS], sum = 0, total;
-        for (int k = 0; k < ITEMS; k++)
-            sum += values[k] = first + k < n ? delta_at(work, page, deltas, (uint32_t)(first + k - 1)) : 0;
-        uint64_t value = carry + block_exclusive(sum, &total);
-        for (int k = 0; k < ITEMS && first + k < n; k++)
-            out[first + k] = (T)(value += values[k]);
-        carry += total;
-    }
-}
-
-__global__ void stage_deltas(struct decode_work work) {
-    const struct decode_page &page = work.pages[blockIdx.x];
-    const struct decode_state state = work.states[blockIdx.x];
-    const int64_t n = state.n_values;
-    if (state.is_bad)
-        return;
-    switch (page.source) {
-    case DECODE_DELTA:
-        if (work.stored_bytes == sizeof(uint32_t))
-            sum_deltas(work, page, page.deltas[0], n, (uint32_t *)work.staged + page.first_row);
-        else
-            sum_deltas(work, page, page.deltas[0], n, (uint64_t *)work.staged + page.first_row);
-        break;
-    case DECODE_FRONT_CODED:
-        sum_deltas(work, page, page.deltas[0], n, work.prefixes + page.first_row);
-        sum_deltas(work, page, page.deltas[1], n, work.lengths + page.first_row);
-        break;
-    case DECODE_LENGTHS: sum_deltas(work, page, page.deltas[0], n, work.lengths + page.first_row); break;
-    default: break;
-    }
-}
-
 /* ---- to the column's values ---- */
 
 #define FIXED_SOURCES                                                                      \
@@ -171,9 +120,6 @@ void cuda_decode_rle_bits(cudaStream_t stream, const struct decode_work *work) {
 }
 void cuda_decode_split(cudaStream_t stream, const struct decode_work *work) {
     SX_LAUNCH(stage_split, tile_blocks(work), CUDA_THREADS, 0, stream, *work);
-}
-void cuda_decode_deltas(cudaStream_t stream, const struct decode_work *work) {
-    SX_LAUNCH(stage_deltas, (unsigned)work->n_pages, CUDA_THREADS, 0, stream, *work);
 }
 void cuda_decode_codes(cudaStream_t stream, const struct decode_work *work) {
     decode_runs(stream, work, DECODE_CODES, work->codes);

@@ -190,6 +190,8 @@ void cuda_decode_bits(cudaStream_t stream, const struct decode_work *work);
 void cuda_decode_rle_bits(cudaStream_t stream, const struct decode_work *work);
 void cuda_decode_split(cudaStream_t stream, const struct decode_work *work);
 void cuda_decode_deltas(cudaStream_t stream, const struct decode_work *work);
+/* lengths, and prefixes, of pages that have them in DELTA_BINARY_PACKED. */
+void cuda_decode_coded_lengths(cudaStream_t stream, const struct decode_work *work);
 void cuda_decode_codes(cudaStream_t stream, const struct decode_work *work);
 /* offsets and lengths. */
 void cuda_decode_plain_bytes(cudaStream_t stream, const struct decode_work *work);
