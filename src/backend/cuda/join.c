@@ -42,6 +42,12 @@ static void release_users(const struct sx_join *join) {
     free(join->users);
 }
 
+static void release_filter(struct join_filter *filter) {
+    sx_buffer_release(filter->words);
+    pthread_mutex_destroy(&filter->lock);
+    free(filter);
+}
+
 void sx_cuda_join_destroy(struct sx_stream *base, struct sx_join *join) {
     (void)base;
     if (!join)
@@ -50,12 +56,13 @@ void sx_cuda_join_destroy(struct sx_stream *base, struct sx_join *join) {
         release_worker(join, &join->workers[w]);
     if (join->users)
         release_users(join);
+    if (join->filter)
+        release_filter(join->filter);
     release_columns(join->keys, join->n_keys);
     release_columns(join->payload, join->n_payload);
     sx_buffer_release(join->marks);
     sx_buffer_release(join->key_list);
     sx_buffer_release(join->slots);
-    sx_buffer_release(join->filter);
     sx_buffer_release(join->starts);
     sx_buffer_release(join->runs);
     free(join->workers);
@@ -75,10 +82,13 @@ static bool allocate(struct sx_join *join) {
     join->payload = calloc(payload, sizeof *join->payload);
     join->workers = calloc((size_t)join->n_workers + 1, sizeof *join->workers);
     join->users = calloc(1, sizeof *join->users);
+    join->filter = calloc(1, sizeof *join->filter);
     if (join->users)
         pthread_mutex_init(&join->users->lock, NULL);
+    if (join->filter)
+        pthread_mutex_init(&join->filter->lock, NULL);
     return join->types && join->null_equal && join->ranges && join->keys && join->payload && join->workers &&
-           join->users;
+           join->users && join->filter;
 }
 
 enum sx_status sx_cuda_join_create(struct sx_stream *base, const struct sx_join_spec *spec,

@@ -50,6 +50,13 @@ struct join_users {
     struct join_user *first;
 };
 
+/* Made when the first scan asks for it. */
+struct join_filter {
+    pthread_mutex_t lock;
+    struct sx_buffer *words; /* NULL: not yet */
+    uint64_t n_words;
+};
+
 struct sx_join {
     int n_keys, n_payload, n_workers;
     struct sx_type *types; /* keys, then payload */
@@ -57,6 +64,7 @@ struct sx_join {
     bool track_matches;
     struct join_worker *workers;
     struct join_users *users;
+    struct join_filter *filter;
 
     /* set by join_finish */
     int64_t rows;
@@ -68,7 +76,7 @@ struct sx_join {
     /* set by join_build */
     bool has_duplicates;
     struct cuda_join_table table;
-    struct sx_buffer *key_list, *slots, *filter, *starts, *runs; /* what it points to */
+    struct sx_buffer *key_list, *slots, *starts, *runs; /* what it points to */
 };
 
 /* ---- join.c ---- */
@@ -83,6 +91,9 @@ SX_MUST_CHECK enum sx_status cuda_join_keys_of(struct cuda_stream *stream, const
 SX_MUST_CHECK enum sx_status cuda_join_user(struct cuda_stream *stream, const struct sx_join *join,
                                             struct join_user **out_user);
 void cuda_join_lookup_release(const struct sx_join *join, struct join_lookup *lookup);
+/* The table with its filter, of a join with one key; any stream may use it. */
+SX_MUST_CHECK enum sx_status cuda_join_filtered(struct cuda_stream *stream, const struct sx_join *join,
+                                                struct cuda_join_table *out_table);
 /* Whether the only key is DICT with fewer entries than `rows`, so that these are looked up. */
 bool cuda_join_is_coded(const struct sx_join *join, const struct sx_tensor *keys, int64_t rows);
 

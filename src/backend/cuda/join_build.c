@@ -177,7 +177,8 @@ static enum sx_status make_slots(struct cuda_stream *stream, struct sx_join *joi
     SX_TRY(cuda_join_keys_of(stream, join, join->keys, &table->keys, &join->key_list));
     if (!is_dense(join)) {
         table->n_slots = 2 * (uint64_t)join->rows + 8; /* half full */
-        SX_TRY(create_zeroed(stream, table->n_slots * sizeof *table->slots, &join->slots));
+        const size_t words = table->keys.all ? 1 : 2;
+        SX_TRY(create_zeroed(stream, table->n_slots * words * sizeof *table->slots, &join->slots));
         table->slots = join->slots->data;
         return SX_OK;
     }
@@ -215,14 +216,38 @@ out:
     return status;
 }
 
-static enum sx_status make_filter(struct cuda_stream *stream, struct sx_join *join, const int64_t *slots) {
-    struct cuda_join_table *table = &join->table;
-    const uint64_t bits = table->direct ? table->n_slots : (uint64_t)join->rows * FILTER_BITS_PER_ROW;
-    table->filter_words = bits / FILTER_WORD_BITS + 1;
-    SX_TRY(create_zeroed(stream, table->filter_words * sizeof *table->filter, &join->filter));
-    table->filter = join->filter->data;
-    cuda_join_fill_filter(stream->handle, table, slots, join->rows);
-    return cuda_launched(stream, "a join's filter");
+/* The caller holds the lock. The end of it is waited for, since other streams read the filter. */
+static enum sx_status make_filter(struct cuda_stream *stream, const struct sx_join *join) {
+    struct cuda_join_table table = join->table;
+    struct sx_buffer *words = NULL;
+    const uint64_t bits = table.direct ? table.n_slots : (uint64_t)join->rows * FILTER_BITS_PER_ROW;
+    enum sx_status status;
+    table.filter_words = bits / FILTER_WORD_BITS + 1;
+    SX_GO(create_zeroed(stream, table.filter_words * sizeof *table.filter, &words));
+    table.filter = words->data;
+    cuda_join_fill_filter(stream->handle, &table, join->rows);
+    SX_GO(cuda_launched(stream, "a join's filter"));
+    SX_GO(cuda_sync(stream, "a join's filter is whole"));
+    join->filter->n_words = table.filter_words;
+    join->filter->words = words;
+    words = NULL;
+out:
+    sx_buffer_release(words);
+    return status;
+}
+
+enum sx_status cuda_join_filtered(struct cuda_stream *stream, const struct sx_join *join,
+                                  struct cuda_join_table *out_table) {
+    struct join_filter *filter = join->filter;
+    pthread_mutex_lock(&filter->lock);
+    const enum sx_status status = filter->words ? SX_OK : make_filter(stream, join);
+    if (status == SX_OK) {
+        *out_table = join->table;
+        out_table->filter = filter->words->data;
+        out_table->filter_words = filter->n_words;
+    }
+    pthread_mutex_unlock(&filter->lock);
+    return status;
 }
 
 static enum sx_status make_table(struct cuda_stream *stream, struct sx_join *join) {
@@ -235,8 +260,6 @@ static enum sx_status make_table(struct cuda_stream *stream, struct sx_join *joi
     SX_GO(cuda_counter_reset(stream, COUNTER_DUPLICATES, &duplicates));
     cuda_join_claim(stream->handle, &join->table, join->rows, slots->data, duplicates);
     SX_GO(cuda_launched(stream, "a join's table"));
-    if (join->n_keys == 1)
-        SX_GO(make_filter(stream, join, slots->data));
     SX_GO(cuda_sync(stream, "duplicates of a join's table"));
     join->has_duplicates = cuda_counter(stream, COUNTER_DUPLICATES) != 0;
     if (join->has_duplicates) {

@@ -1,10 +1,10 @@
 /* Making the table of a join.
  *
  * Bytes a build row moves, with one key of 8 bytes. Claiming: 8 of the key, 8 to the list of slots, and a
- * sector of 32 at random there and back for the slot (of a direct table with keys in order only 4 there and
- * back). Unique keys need no more. Otherwise counting: 8 + 8 in lists and a sector there and back; sums: 24
- * for each of two slots; filling: 16 of lists, a sector of `starts` and one of `runs`, which keys in order
- * make 8 each. The filter takes a sector at random, mostly in the cache. */
+ * sector of 32 at random there and back for the slot with its key (of a direct table with keys in order only
+ * 4 there and back). Unique keys need no more. Otherwise counting: 8 + 8 in lists and a sector there and
+ * back; sums: 24 for each of two slots; filling: 16 of lists, a sector of `starts` and one of `runs`, which
+ * keys in order make 8 each. The filter takes a sector at random, mostly in the cache. */
 #include "backend/cuda/join_kernel.h"
 
 enum { WORD_BITS = 32, RANGE_ROWS = 16 * CUDA_THREADS /* that a block looks at, at least */ };
@@ -55,17 +55,23 @@ __device__ static inline int64_t claim_direct(const struct cuda_join_table &tabl
     return slot;
 }
 
+__device__ static inline void put_word(const struct word_key &keys, int64_t row, uint64_t *place) {
+    ((struct keyed_slot *)place)->word = join_word(keys.key.column, row);
+}
+__device__ static inline void put_word(const struct any_keys &, int64_t, uint64_t *) {}
+
 template <typename K>
 __device__ static inline int64_t claim_hashed(const struct cuda_join_table &table, const K &keys, int64_t row,
                                               bool *out_met) {
     const uint64_t hash = row_hash(keys, row);
     for (uint64_t slot = join_first_slot(hash, table.n_slots);; slot = join_next_slot(slot, table.n_slots)) {
-        uint64_t found = table.slots[slot];
+        uint64_t *place = slot_place(table, keys, slot), found = *place;
         if (!found)
-            found = atomicCAS((unsigned long long *)&table.slots[slot], 0ull,
-                              (unsigned long long)join_tagged(hash, row));
-        if (!found)
+            found = atomicCAS((unsigned long long *)place, 0ull, (unsigned long long)join_tagged(hash, row));
+        if (!found) {
+            put_word(keys, row, place);
             return (int64_t)slot;
+        }
         if (join_tag_matches(found, hash) && rows_equal(keys, row, keys, join_row_of(found))) {
             *out_met = true;
             return (int64_t)slot;
@@ -127,10 +133,9 @@ __global__ void fill_bitmap(struct cuda_join_table table) {
     }
 }
 
-template <typename K>
-__global__ void fill_bloom(struct cuda_join_table table, K keys, const int64_t *slots, int64_t rows) {
+template <typename K> __global__ void fill_bloom(struct cuda_join_table table, K keys, int64_t rows) {
     for (int64_t i = cuda_thread(); i < rows; i += cuda_threads()) {
-        if (slots[i] < 0)
+        if (!can_match(keys, i))
             continue;
         const uint64_t hash = row_hash(keys, i);
         const uint32_t bits = bloom_bits(hash);
@@ -165,15 +170,14 @@ void cuda_join_fill(cudaStream_t stream, const int64_t *slots, const int64_t *ra
                     const int64_t *starts, int64_t *runs) {
     SX_LAUNCH(fill_runs, cuda_blocks(rows), CUDA_THREADS, 0, stream, slots, ranks, rows, starts, runs);
 }
-void cuda_join_fill_filter(cudaStream_t stream, const struct cuda_join_table *table, const int64_t *slots,
-                           int64_t rows) {
+void cuda_join_fill_filter(cudaStream_t stream, const struct cuda_join_table *table, int64_t rows) {
     const struct word_key word = {table->keys.first};
     const struct any_keys any = {table->keys.all, table->keys.n};
     if (table->direct)
         SX_LAUNCH(fill_bitmap, cuda_blocks((int64_t)table->filter_words), CUDA_THREADS, 0, stream, *table);
     else if (any.keys)
-        SX_LAUNCH(fill_bloom, cuda_blocks(rows), CUDA_THREADS, 0, stream, *table, any, slots, rows);
+        SX_LAUNCH(fill_bloom, cuda_blocks(rows), CUDA_THREADS, 0, stream, *table, any, rows);
     else
-        SX_LAUNCH(fill_bloom, cuda_blocks(rows), CUDA_THREADS, 0, stream, *table, word, slots, rows);
+        SX_LAUNCH(fill_bloom, cuda_blocks(rows), CUDA_THREADS, 0, stream, *table, word, rows);
 }
 }

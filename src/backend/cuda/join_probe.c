@@ -278,11 +278,12 @@ enum sx_status sx_cuda_join_probe(struct sx_stream *base, const struct sx_join *
 static enum sx_status test_values(struct cuda_stream *stream, const struct sx_join *join,
                                   const struct sx_tensor *key, const struct cuda_join_found *by_code,
                                   const struct sx_tensor *selection, int64_t n, uint8_t *flags) {
+    struct cuda_join_table table;
     struct cuda_join_keys keys;
     struct sx_buffer *list;
+    SX_TRY(cuda_join_filtered(stream, join, &table));
     SX_TRY(cuda_join_keys_of(stream, join, key, &keys, &list));
-    cuda_join_test(stream->handle, &join->table, &keys, by_code, selection ? selection->values : NULL, n,
-                   flags);
+    cuda_join_test(stream->handle, &table, &keys, by_code, selection ? selection->values : NULL, n, flags);
     enum sx_status status = cuda_launched(stream, "a join's filter");
     sx_buffer_release(list);
     return status;

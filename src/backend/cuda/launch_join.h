@@ -34,17 +34,18 @@ struct cuda_join_range {
 
 /* A table maps keys to slots, and a slot to build rows + 1, 0 being none.
  *   direct    one WORD key of a small range: slot = word - min, and one more for NULL where it matches
- *   otherwise open addressing; `slots` has a tag of the hash in the high 16 bits and the row below
+ *   otherwise open addressing; `slots` has a tag of the hash in the high 16 bits and the row below;
+ *             with one WORD key its word stands behind each
  * The row stands for all build rows with its keys. Those are runs[starts[slot]] to runs[starts[slot + 1]],
  * unless keys are unique. */
 struct cuda_join_table {
     struct cuda_join_keys keys; /* of the build rows, FLAT */
-    uint64_t *slots;            /* [n_slots] */
+    uint64_t *slots;            /* [n_slots], or two for each */
     uint32_t *direct;           /* [n_slots], or NULL */
     uint64_t n_slots;
     int64_t min;      /* direct: */
     uint64_t n_words; /* words from min to the greatest */
-    uint32_t *filter; /* direct: a bit per slot; otherwise a bloom filter; NULL: there is none */
+    uint32_t *filter; /* direct: a bit per slot; otherwise a bloom filter; NULL: none yet */
     uint64_t filter_words;
     const int64_t *starts; /* [n_slots + 1]; NULL: keys are unique */
     const int64_t *runs;
@@ -65,9 +66,8 @@ void cuda_join_count(cudaStream_t stream, const int64_t *slots, int64_t rows, in
 /* runs[starts[slots[i]] + ranks[i]] = i */
 void cuda_join_fill(cudaStream_t stream, const int64_t *slots, const int64_t *ranks, int64_t rows,
                     const int64_t *starts, int64_t *runs);
-/* Fills the table's filter; of one that is not direct, with the rows that have a slot. */
-void cuda_join_fill_filter(cudaStream_t stream, const struct cuda_join_table *table, const int64_t *slots,
-                           int64_t rows);
+/* Fills the table's filter, which is all zero before; of a table that is not direct, from its rows. */
+void cuda_join_fill_filter(cudaStream_t stream, const struct cuda_join_table *table, int64_t rows);
 
 /* ---- probe: join_probe.cu ---- */
 
