@@ -51,14 +51,6 @@ static enum sx_status no_long_strings(const struct sx_string *views, int64_t n, 
     return SX_OK;
 }
 
-static enum sx_status check_codes(const int32_t *codes, int64_t n, int64_t n_entries,
-                                  struct sx_error *error) {
-    for (int64_t i = 0; i < n; i++)
-        if (codes[i] < 0 || (codes[i] >= n_entries && codes[i] != 0))
-            return malformed(error, "a code is outside of its dictionary");
-    return SX_OK;
-}
-
 static enum sx_status check_column(const struct wire_column *header, struct sx_type type, int64_t rows,
                                    struct sx_error *error) {
     const struct sx_type sent = {(enum sx_type_id)header->type_id, header->precision, header->scale};
@@ -92,9 +84,8 @@ static enum sx_status place_values(const struct sx_wire_reader *reader, struct s
 }
 
 static enum sx_status make_dictionary(const struct sx_wire_reader *reader, int32_t *codes,
-                                      struct sx_tensor *values, int64_t rows, struct sx_tensor *column,
+                                      struct sx_tensor *values, struct sx_tensor *column,
                                       struct sx_error *error) {
-    SX_TRY(check_codes(codes, rows, values->length, error));
     SX_TRY(sx_dict_create(values, &column->dict, error));
     *values = (struct sx_tensor){0};
     column->values = codes;
@@ -225,7 +216,6 @@ static enum sx_status unpack_packed(const struct sx_wire_reader *reader, struct 
     if (column->layout == SX_DICT) {
         SX_GO(place_vector(reader, pool, cursor, rows, sizeof(int32_t), &column->values,
                            &column->values_buffer));
-        SX_GO(check_codes(column->values, rows, values.length, cursor->error));
         SX_GO(sx_dict_create(&values, &column->dict, cursor->error));
     } else {
         column->values = values.values;
@@ -266,7 +256,7 @@ static enum sx_status unpack_column(const struct sx_wire_reader *reader, struct 
     struct sx_tensor values = {.type = type, .layout = SX_FLAT};
     enum sx_status status = place_values(reader, pool, packed, heap, header, &values, cursor->error);
     if (status == SX_OK && header->layout == SX_DICT) {
-        status = make_dictionary(reader, codes, &values, rows, column, cursor->error);
+        status = make_dictionary(reader, codes, &values, column, cursor->error);
     } else if (status == SX_OK) {
         *column = values;
         values = (struct sx_tensor){0};
@@ -277,6 +267,18 @@ static enum sx_status unpack_column(const struct sx_wire_reader *reader, struct 
     column->valid = valid;
     column->valid_buffer = valid ? sx_buffer_retain(reader->buffer) : NULL;
     return status;
+}
+
+/* Of a column that is complete: the rows of a dictionary without entries are all null, with code 0. */
+static enum sx_status check_codes(const struct sx_tensor *column, struct sx_error *error) {
+    if (column->layout != SX_DICT)
+        return SX_OK;
+    const int32_t *codes = column->values;
+    const int64_t n_entries = column->dict->values.length;
+    for (int64_t i = 0; i < column->length; i++)
+        if (codes[i] < 0 || (codes[i] >= n_entries && (codes[i] != 0 || !column->valid || column->valid[i])))
+            return malformed(error, "a code is outside of its dictionary");
+    return SX_OK;
 }
 
 /* The frame that stands at the reader's offset, in `out_cursor` what is behind its header. */
@@ -304,8 +306,10 @@ enum sx_status sx_wire_unpack(struct sx_wire_reader *reader, struct sx_pool *poo
     enum sx_status status = SX_OK;
     SX_TRY(take_frame(reader, &cursor, &frame, error));
     SX_TRY(sx_batch_create(reader->n_columns, frame->rows, &made, error));
-    for (int32_t c = 0; c < reader->n_columns; c++)
+    for (int32_t c = 0; c < reader->n_columns; c++) {
         SX_GO(unpack_column(reader, pool, reader->types[c], frame->rows, &cursor, &made.columns[c]));
+        SX_GO(check_codes(&made.columns[c], error));
+    }
     if (cursor.bytes > 0)
         SX_GO(malformed(error, "a frame is too long"));
     reader->offset += (size_t)frame->bytes;

@@ -313,6 +313,45 @@ static void test_packed_damage(void) {
     sx_batch_release(&batch);
 }
 
+/* A dictionary without entries has null rows only. Sent by the packer, too, if `worth` says so. */
+static void test_no_entries(double worth) {
+    enum { N = 64 };
+    const struct sx_type type = sx_type_of(SX_TYPE_VARCHAR);
+    struct sx_tensor entries = {0}, column = {0};
+    struct sx_batch batch = {.rows = N, .rows_bound = N, .n_columns = 1, .columns = &column};
+    struct sx_wire_packer *packer;
+    struct sx_dict *dict;
+    assert(sx_tensor_create(pool, type, 0, false, &entries, &error) == SX_OK);
+    assert(sx_dict_create(&entries, &dict, &error) == SX_OK);
+    assert(sx_tensor_create_codes(pool, dict, N, true, &column, &error) == SX_OK);
+    sx_dict_release(dict);
+    memset(column.values, 0, N * sizeof(int32_t));
+    assert(sx_wire_packer_create(pool, 1, &packer, &error) == SX_OK);
+    sx_wire_packer_set_worth(packer, worth);
+    for (int n_valid = 0; n_valid < 2; n_valid++) {
+        struct sx_batch came = {0};
+        struct sx_buffer *message;
+        const void *frame;
+        size_t bytes;
+        int64_t sequence;
+        memset(column.valid, 0, N);
+        column.valid[N / 2] = (uint8_t)n_valid;
+        assert(sx_wire_packer_pack(packer, &batch, NULL, N, 0, sx_wire_bytes(&batch, NULL, N), &frame, &bytes,
+                                   &error) == SX_OK);
+        assert(worth == 0 || bytes < sx_wire_bytes(&batch, NULL, N));
+        assert(sx_buffer_create(pool, bytes, &message, &error) == SX_OK);
+        memcpy(message->data, frame, bytes);
+        struct sx_wire_reader reader = {message, bytes, &type, 1, 0};
+        const enum sx_status status = sx_wire_unpack(&reader, pool, &came, &sequence, &error);
+        assert(status == (n_valid ? SX_INTERNAL : SX_OK));
+        assert(!n_valid || strstr(error.text, "outside of its dictionary"));
+        sx_buffer_release(message);
+        sx_batch_release(&came);
+    }
+    sx_wire_packer_destroy(packer);
+    sx_tensor_release(&column);
+}
+
 int main(void) {
     assert(sx_pool_create(0, &pool, &error) == SX_OK);
     for (int i = 0; i < 64; i++)
@@ -324,6 +363,8 @@ int main(void) {
     test_packer(2);
     test_packer(SX_WIRE_FEWEST);
     test_ratios();
+    test_no_entries(0);
+    test_no_entries(SX_WIRE_FEWEST);
     test_damage();
     for (int i = 0; i < 4; i++)
         test_packed_damage();
