@@ -121,7 +121,7 @@ int bench_main(int argc, char **argv, const char *help) {
     struct options options;
     int64_t rows[BENCH_MOST_SIZES] = {1 << 20, 16 << 20};
     int n_rows = 2;
-    int exit_status = options_read(&options, COMMAND_BENCH, argc - 1, argv + 1);
+    int exit_status = options_read(&options, COMMAND_BENCH_PRIMITIVES, argc - 1, argv + 1);
     if (exit_status == 0 && options.sizes)
         exit_status = bench_read_sizes(options.sizes, rows, &n_rows);
     if (exit_status == 0)

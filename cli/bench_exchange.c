@@ -122,7 +122,7 @@ int bench_exchange_main(int argc, char **argv, const char *help) {
     struct options options;
     int64_t sizes[BENCH_MOST_SIZES] = {64 << 10, 256 << 10, 1 << 20, 4 << 20};
     struct bench_exchange bench = {.options = &options, .sizes = sizes, .n_sizes = 4};
-    int exit_status = options_read(&options, COMMAND_BENCH, argc, argv);
+    int exit_status = options_read(&options, COMMAND_BENCH_EXCHANGE, argc, argv);
     if (exit_status == 0 && options.sizes)
         exit_status = bench_read_sizes(options.sizes, sizes, &bench.n_sizes);
     if (exit_status == 0 && options.help)

@@ -130,18 +130,27 @@ static enum stachio_status measure(void *context, struct stachio_db *db, struct 
     return status;
 }
 
+/* Options that would do nothing. */
+static int check_given(const struct options *options) {
+    if (options->filter)
+        return report_usage("bench join: '%s' is not an option", options->filter);
+    if (options->join.tpch && options->join.tables)
+        return report_usage("bench join: --tpch has tables of its own, without %s", options->join.tables);
+    if (options->scale && !options->join.tpch)
+        return report_usage("bench join: --sf is for --tpch only");
+    return 0;
+}
+
 int bench_join_main(int argc, char **argv, const char *help) {
     struct options options;
     int64_t sizes[BENCH_MOST_SIZES] = {0};
     struct bench_join bench = {.options = &options, .sizes = sizes, .n_sizes = 1};
-    int exit_status = options_read(&options, COMMAND_BENCH, argc, argv);
+    int exit_status = options_read(&options, COMMAND_BENCH_JOIN, argc, argv);
     if (exit_status == 0 && options.sizes)
         exit_status = bench_read_sizes(options.sizes, sizes, &bench.n_sizes);
     if (exit_status == 0 && options.help)
         exit_status = fputs(help, stdout) < 0;
-    else if (exit_status == 0 && options.filter)
-        exit_status = report_usage("bench join: '%s' is not an option", options.filter);
-    else if (exit_status == 0)
+    else if (exit_status == 0 && (exit_status = check_given(&options)) == 0)
         exit_status = bench_report_run(&bench.report, &options, measure, &bench);
     options_release(&options);
     return exit_status;

@@ -54,11 +54,9 @@ static enum stachio_status measure(void *context, struct stachio_db *db, struct 
 int bench_scan_main(int argc, char **argv, const char *help) {
     struct options options;
     struct bench_scan bench = {.options = &options};
-    int exit_status = options_read(&options, COMMAND_BENCH, argc, argv);
+    int exit_status = options_read(&options, COMMAND_BENCH_SCAN, argc, argv);
     if (exit_status == 0 && options.help)
         exit_status = fputs(help, stdout) < 0;
-    else if (exit_status == 0 && options.sizes)
-        exit_status = report_usage("bench scan: there are no --rows to choose");
     else if (exit_status == 0 && !options.filter)
         exit_status = report_usage("bench scan: name a file, a directory or a glob");
     else if (exit_status == 0)

@@ -72,7 +72,11 @@ enum {
     QUERY = 1 << COMMAND_QUERY,
     RUN = 1 << COMMAND_TPCH_RUN,
     GENERATE = 1 << COMMAND_TPCH_GENERATE,
-    BENCH = 1 << COMMAND_BENCH,
+    PRIMITIVES = 1 << COMMAND_BENCH_PRIMITIVES,
+    SCAN = 1 << COMMAND_BENCH_SCAN,
+    EXCHANGE = 1 << COMMAND_BENCH_EXCHANGE,
+    JOIN = 1 << COMMAND_BENCH_JOIN,
+    BENCH = PRIMITIVES | SCAN | EXCHANGE | JOIN,
     REWRITE = 1 << COMMAND_REWRITE,
     TOPOLOGY = 1 << COMMAND_TOPOLOGY
 };
@@ -96,9 +100,9 @@ static const struct known_option {
     {{"cache-size", required_argument, NULL, OPTION_CACHE_SIZE}, QUERY | RUN},
     {{"device-cache-size", required_argument, NULL, OPTION_DEVICE_CACHE_SIZE}, QUERY | RUN},
     {{"interface", required_argument, NULL, OPTION_INTERFACE}, QUERY | RUN | BENCH | REWRITE | TOPOLOGY},
-    {{"shuffle", required_argument, NULL, OPTION_SHUFFLE}, QUERY | RUN | REWRITE | BENCH},
+    {{"shuffle", required_argument, NULL, OPTION_SHUFFLE}, QUERY | RUN | REWRITE | EXCHANGE | JOIN},
     {{"shuffle-compression", required_argument, NULL, OPTION_SHUFFLE_COMPRESSION},
-     QUERY | RUN | BENCH | REWRITE},
+     QUERY | RUN | REWRITE | EXCHANGE | JOIN},
     {{"format", required_argument, NULL, OPTION_FORMAT}, QUERY | RUN},
     {{"fallback", required_argument, NULL, OPTION_FALLBACK}, QUERY | RUN},
     {{"progress", required_argument, NULL, OPTION_PROGRESS}, QUERY | RUN | REWRITE},
@@ -108,24 +112,24 @@ static const struct known_option {
     {{"overlap", required_argument, NULL, OPTION_OVERLAP}, QUERY | RUN},
     {{"max-rows", required_argument, NULL, OPTION_MAX_ROWS}, QUERY},
     {{"version", no_argument, NULL, OPTION_VERSION}, QUERY},
-    {{"sf", required_argument, NULL, OPTION_SF}, GENERATE | BENCH},
+    {{"sf", required_argument, NULL, OPTION_SF}, GENERATE | JOIN},
     {{"queries", required_argument, NULL, OPTION_QUERIES}, RUN},
-    {{"repeat", required_argument, NULL, OPTION_REPEAT}, RUN | BENCH},
-    {{"runs", required_argument, NULL, OPTION_REPEAT}, BENCH},
+    {{"repeat", required_argument, NULL, OPTION_REPEAT}, RUN | SCAN | EXCHANGE | JOIN},
+    {{"runs", required_argument, NULL, OPTION_REPEAT}, SCAN | EXCHANGE | JOIN},
     {{"compare", required_argument, NULL, OPTION_COMPARE}, RUN},
-    {{"rows", required_argument, NULL, OPTION_ROWS}, BENCH},
-    {{"sizes", required_argument, NULL, OPTION_ROWS}, BENCH},
+    {{"rows", required_argument, NULL, OPTION_ROWS}, PRIMITIVES},
+    {{"sizes", required_argument, NULL, OPTION_ROWS}, EXCHANGE | JOIN},
     {{"json", required_argument, NULL, OPTION_JSON}, BENCH | TOPOLOGY},
-    {{"build", required_argument, NULL, OPTION_BUILD}, BENCH},
-    {{"probe", required_argument, NULL, OPTION_PROBE}, BENCH},
-    {{"columns", required_argument, NULL, OPTION_COLUMNS}, BENCH},
-    {{"hit-ratio", required_argument, NULL, OPTION_HIT_RATIO}, BENCH},
-    {{"skew", required_argument, NULL, OPTION_SKEW}, BENCH},
-    {{"variant", required_argument, NULL, OPTION_VARIANT}, BENCH},
-    {{"timeline", required_argument, NULL, OPTION_TIMELINE}, BENCH},
-    {{"weak-scaling", no_argument, NULL, OPTION_WEAK_SCALING}, BENCH},
-    {{"tpch", no_argument, NULL, OPTION_TPCH}, BENCH},
-    {{"steps", no_argument, NULL, OPTION_STEPS}, BENCH},
+    {{"build", required_argument, NULL, OPTION_BUILD}, JOIN},
+    {{"probe", required_argument, NULL, OPTION_PROBE}, JOIN},
+    {{"columns", required_argument, NULL, OPTION_COLUMNS}, JOIN},
+    {{"hit-ratio", required_argument, NULL, OPTION_HIT_RATIO}, JOIN},
+    {{"skew", required_argument, NULL, OPTION_SKEW}, JOIN},
+    {{"variant", required_argument, NULL, OPTION_VARIANT}, JOIN},
+    {{"timeline", required_argument, NULL, OPTION_TIMELINE}, JOIN},
+    {{"weak-scaling", no_argument, NULL, OPTION_WEAK_SCALING}, JOIN},
+    {{"tpch", no_argument, NULL, OPTION_TPCH}, JOIN},
+    {{"steps", no_argument, NULL, OPTION_STEPS}, EXCHANGE},
     {{"row-group-rows", required_argument, NULL, OPTION_ROW_GROUP_ROWS}, QUERY | REWRITE},
     {{"pages", required_argument, NULL, OPTION_PAGES}, QUERY | REWRITE},
     {{"page-version", required_argument, NULL, OPTION_PAGE_VERSION}, QUERY | REWRITE},
@@ -391,11 +395,11 @@ static int read_variant(struct options *options, const char *text) {
 static int read_join_option(struct options *options, int code, const char *argument) {
     struct join_options *join = &options->join;
     switch (code) {
-    case OPTION_BUILD: return read_rows("--build", argument, &join->build_rows);
-    case OPTION_PROBE: return read_rows("--probe", argument, &join->probe_rows);
-    case OPTION_COLUMNS: return read_int("--columns", argument, 64, &join->columns);
-    case OPTION_HIT_RATIO: return read_number("--hit-ratio", argument, 1, &join->hit_ratio);
-    case OPTION_SKEW: return read_number("--skew", argument, 10, &join->skew);
+    case OPTION_BUILD: return read_rows(join->tables = "--build", argument, &join->build_rows);
+    case OPTION_PROBE: return read_rows(join->tables = "--probe", argument, &join->probe_rows);
+    case OPTION_COLUMNS: return read_int(join->tables = "--columns", argument, 64, &join->columns);
+    case OPTION_HIT_RATIO: return read_number(join->tables = "--hit-ratio", argument, 1, &join->hit_ratio);
+    case OPTION_SKEW: return read_number(join->tables = "--skew", argument, 10, &join->skew);
     case OPTION_VARIANT: return read_variant(options, argument);
     case OPTION_TIMELINE: join->timeline = argument; return 0;
     case OPTION_WEAK_SCALING: join->weak_scaling = true; return 0;
@@ -489,6 +493,13 @@ static void select_options(enum command command, struct option *out_long, char *
     *out_long = (struct option){0};
 }
 
+/* What getopt_long has refused: it stands behind it, or still at a group of letters. */
+static int report_unknown(char **argv, int at) {
+    if (optopt == 0 || (optind > at && !strncmp(argv[optind - 1], "--", 2)))
+        return report_usage("unknown option %s", argv[optind - 1]);
+    return report_usage("unknown option -%c", optopt);
+}
+
 static int read_all(struct options *options, enum command command, int argc, char **argv) {
     struct option selected[N_OPTIONS + 1];
     char letters[2 * N_OPTIONS + 2];
@@ -501,9 +512,9 @@ static int read_all(struct options *options, enum command command, int argc, cha
         if (code < 0)
             break;
         if (code == ':')
-            return report_usage("the option %s needs a value", argv[at]);
+            return report_usage("the option %s needs a value", argv[optind - 1]);
         if (code == '?')
-            return report_usage("unknown option %s", argv[at]);
+            return report_unknown(argv, at);
         int failed = read_option(options, code, optarg);
         if (failed)
             return failed;
@@ -513,7 +524,7 @@ static int read_all(struct options *options, enum command command, int argc, cha
         options->n_inputs = argc - optind;
         optind = argc;
     }
-    if (command == COMMAND_BENCH && optind < argc)
+    if ((BENCH & 1 << command) && optind < argc)
         options->filter = argv[optind++];
     if (optind < argc)
         return report_usage("'%s' is not an option; SQL goes behind -c", argv[optind]);

@@ -27,6 +27,7 @@ struct join_options {
     const char *timeline; /* a file; NULL: none */
     bool weak_scaling;    /* rows are each rank's */
     bool tpch;
+    const char *tables; /* the last option given that says what the tables are; NULL: none */
 };
 
 struct options {
@@ -71,7 +72,10 @@ enum command {
     COMMAND_QUERY,
     COMMAND_TPCH_RUN,
     COMMAND_TPCH_GENERATE,
-    COMMAND_BENCH,
+    COMMAND_BENCH_PRIMITIVES,
+    COMMAND_BENCH_SCAN,
+    COMMAND_BENCH_EXCHANGE,
+    COMMAND_BENCH_JOIN,
     COMMAND_REWRITE,
     COMMAND_TOPOLOGY
 };

@@ -215,6 +215,20 @@ def check_join_usage(_):
         require(run.status == 2 and run.error.startswith("stachio: "), str(run))
 
 
+def check_idle_options(_):
+    """Options that would do nothing are refused, by name."""
+    join = ["--build", "1k", "--probe", "1k"]
+    for name, *options in (("--sf", "join", "--sf", "10", *join), ("--columns", "join", "--tpch", "--columns", "9"), ("--skew", "join", "--skew", "0", "--tpch"),
+                           ("--steps", "join", "--steps", *join), ("--rows", "join", "--rows", "2000", *join),
+                           *((name, "primitives", "copy", name, *value) for name, *value in (
+                               ("--build", "5"), ("--steps",), ("--tpch",), ("--sf", "1"), ("--columns", "7"), ("--timeline", "F"), ("--shuffle", "two-level"),
+                               ("--repeat", "3"), ("--sizes", "2000"))),
+                           *((name, "scan", "FILE", name, *value) for name, *value in (("--tpch",), ("--skew", "2"), ("--rows", "5000"))),
+                           *((name, "exchange", name, *value) for name, *value in (("--skew", "1"), ("--build", "5"), ("--weak-scaling",)))):
+        run = run_stachio(["bench", *options])
+        require(run.status == 2 and name in run.error, f"{options}: {run}")
+
+
 def check_usage(_):
     for options in (["--rows", "1"], ["--rows", "x"], ["--rows", "2000,"], ["--rows", ""], ["a", "b"], ["-c", "SELECT 1"]):
         run = run_stachio(["bench", "primitives", *options])
@@ -226,7 +240,7 @@ def check_usage(_):
 def main():
     checks = Checks()
     with scratch_directory() as scratch:
-        cases = [check_cpu, check_filter, check_usage, check_scan, check_join_sizes, check_join_memory, check_join_timeline, check_join_usage,
+        cases = [check_cpu, check_filter, check_usage, check_scan, check_join_sizes, check_join_memory, check_join_timeline, check_join_usage, check_idle_options,
                  check_join_figures, check_scale_model]
         cases += [check_device, check_scan_device, check_join_device] if os.path.exists(EMULATED) else []
         for check in cases:
