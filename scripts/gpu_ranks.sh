@@ -1,6 +1,7 @@
 #!/bin/bash
 # Several ranks on a machine with GPUs: conformance of the families that exchanges need, then TPC-H on 1, 2, … ranks with
-# --device cuda, compared with DuckDB, over the host's memory and over NCCL where there is a GPU for each rank.
+# --device cuda, compared with DuckDB, over the host's memory and over NCCL; that way is skipped, and why, where there is no
+# GPU for each rank or no NCCL.
 # Runs the program in the folder named by STACHIO_DIR (default build/release; see scripts/pack.sh). Needs mpirun (Open MPI 4).
 # Usage: scripts/gpu_ranks.sh OUT [where|conformance|tpch|kill]...
 # Environment: RANKS ("1 2"), SF ("1 10"), WAYS ("host nccl"), RUNS, DATA (folder with tpch-sfN; made there where it lacks),
@@ -37,15 +38,26 @@ tables() { # tables SF: their folder, made if it lacks
     echo "$folder"
 }
 
+# outcome STATUS LOG: of a run
+outcome() {
+    local why
+    if why=$(grep -m 1 -o 'STACHIO_TRANSPORT=nccl: .*' "$2"); then
+        echo "skipped, $why"
+    else
+        echo "exit $1"
+    fi
+}
+
 where_step() {
     local folder
     folder=$(tables "${SF%% *}") || { echo "where: no tables"; return; }
     for n in ${RANKS:-1 2}; do
         for way in ${WAYS:-host nccl}; do
+            [ "$n" -gt 1 ] || [ "$way" = host ] || continue
             STACHIO_TRANSPORT=$way ranks_of "$n" stachio -d "$folder" --device "$device" --analyze -c "SELECT l_shipmode, count(*) FROM lineitem GROUP BY 1" \
                 >"$out/where-$n-$way.log" 2>&1
-            echo "where: $n ranks, $way: exit $?"
-            grep -E '^(Answered|Network|Rank|stachio)' "$out/where-$n-$way.log" | sed 's/^/    /'
+            echo "where: $n ranks, $way: $(outcome $? "$out/where-$n-$way.log")"
+            grep -E '^(Answered|Network|Rank)' "$out/where-$n-$way.log" | sed 's/^/    /'
         done
     done
 }
@@ -67,7 +79,7 @@ tpch_step() {
                 log=$out/tpch-sf$sf-$n-$way.log
                 STACHIO_TRANSPORT=$way ranks_of "$n" stachio tpch run -d "$folder" --device "$device" --cache host \
                     --repeat "${RUNS:-3}" --compare duckdb --fallback forbid >"$log" 2>&1
-                echo "$sf $n $way $? $log" >>"$work/runs"
+                echo "$sf $n $way $log $(outcome $? "$log")" >>"$work/runs"
             done
         done
     done
@@ -91,10 +103,10 @@ kill_step() {
 
 summary() {
     [ -e "$work/runs" ] || return
-    printf '%6s %5s %5s %6s %6s %10s\n' SF ranks way exit equal "sum, s"
-    while read -r sf n way status log; do
-        printf '%6s %5s %5s %6s %6s %10s\n' "$sf" "$n" "$way" "$status" "$(grep -cE '^ +[0-9]+ .* yes ' "$log")" \
-            "$(awk '/^ +[0-9]+ +[0-9]+ +[0-9.]+ / { sum += $3 } END { printf "%.3f", sum }' "$log")"
+    printf '%6s %5s %5s %6s %10s  %s\n' SF ranks way equal "sum, s" outcome
+    while read -r sf n way log outcome; do
+        printf '%6s %5s %5s %6s %10s  %s\n' "$sf" "$n" "$way" "$(grep -cE '^ +[0-9]+ .* yes ' "$log")" \
+            "$(awk '/^ +[0-9]+ +[0-9]+ +[0-9.]+ / { sum += $3 } END { printf "%.3f", sum }' "$log")" "$outcome"
     done <"$work/runs"
 }
 

@@ -33,12 +33,16 @@ static bool is_shared(const struct stachio_db *db, int n_ranks, int rank) {
     return false;
 }
 
+static bool is_wanted(const char *transport) {
+    const char *wanted = sx_environment("STACHIO_TRANSPORT");
+    return wanted && !strcmp(wanted, transport);
+}
+
 /* Why this rank can't; empty: it can. */
 static void find_reason(const struct stachio_db *db, const struct functions *functions, struct sx_net *net,
                         char reason[REASON_BYTES]) {
-    const char *wanted = sx_environment("STACHIO_TRANSPORT");
     struct sx_error error = {0};
-    if (wanted && !strcmp(wanted, "host"))
+    if (is_wanted("host"))
         snprintf(reason, REASON_BYTES, "STACHIO_TRANSPORT=host");
     else if (is_shared(db, sx_net_size(net), sx_net_rank(net)))
         snprintf(reason, REASON_BYTES, "ranks share a GPU");
@@ -93,13 +97,11 @@ static void choose_interface(const struct stachio_db *db, int n_ranks, const cha
         setenv("NCCL_SOCKET_IFNAME", exactly, 0);
 }
 
-enum sx_status sx_ranks_link(struct stachio_db *db, struct sx_net *net, const char *interface,
-                             struct sx_error *error) {
-    char reason[REASON_BYTES] = "";
+/* A link, or the reason why there is none. */
+static enum sx_status find_link(struct stachio_db *db, struct sx_net *net, const char *interface,
+                                struct sx_link **out_link, char reason[REASON_BYTES],
+                                struct sx_error *error) {
     struct sx_link *link = NULL;
-    snprintf(db->network, sizeof db->network, "%s", sx_net_transport(net));
-    if (!db->device.library || sx_net_size(net) == 1)
-        return SX_OK;
     const struct functions functions = find_functions(db);
     choose_interface(db, sx_net_size(net), interface);
     find_reason(db, &functions, net, reason);
@@ -111,7 +113,26 @@ enum sx_status sx_ranks_link(struct stachio_db *db, struct sx_net *net, const ch
         link->ops->destroy(link, false);
         link = NULL;
     }
-    SX_TRY(status);
+    *out_link = link;
+    return status;
+}
+
+enum sx_status sx_ranks_link(struct stachio_db *db, struct sx_net *net, const char *interface,
+                             struct sx_error *error) {
+    char reason[REASON_BYTES] = "", demand[REASON_BYTES] = ""; /* one rank's is all ranks' */
+    struct sx_link *link = NULL;
+    snprintf(db->network, sizeof db->network, "%s", sx_net_transport(net));
+    if (sx_net_size(net) == 1)
+        return SX_OK;
+    if (is_wanted("nccl"))
+        snprintf(demand, sizeof demand, "STACHIO_TRANSPORT=nccl");
+    SX_TRY(share_reason(net, demand, error));
+    if (db->device.library)
+        SX_TRY(find_link(db, net, interface, &link, reason, error));
+    if (*demand && !link)
+        return sx_error_set(error, SX_USAGE, "%s: %s", demand, *reason ? reason : "ranks run on processors");
+    if (!db->device.library)
+        return SX_OK;
     snprintf(db->network, sizeof db->network, "%.100s; GPU to GPU by %s%s", sx_net_transport(net),
              link ? link->name : "the host's memory: ", link ? "" : reason);
     return link ? sx_net_set_link(net, link, error) : SX_OK;

@@ -124,6 +124,14 @@ def check_links(tables):
                            ({"STACHIO_NCCL_LIBRARY": NOWHERE}, "no NCCL: ")):
         with environment(**{**base, **values}):
             require(f"local; GPU to GPU by the host's memory: {reason}" in network(), reason)
+    nccl = {**base, "STACHIO_TRANSPORT": "nccl"}
+    with environment(**nccl):
+        require("GPU to GPU by NCCL" in network(), "NCCL as demanded")
+    for values, device, reason in (({"CUDA_EMULATOR_DEVICES": "2"}, "cuda", "ranks share a GPU"), ({"STACHIO_NCCL_LIBRARY": NOWHERE}, "cuda", "no NCCL: "),
+                                   ({}, "cpu", "ranks run on processors")):
+        with environment(**{**nccl, **values}):
+            run = run_stachio([*tables.options(), "-c", QUERIES[2], "--device", device])
+            require(run.status == 2 and f"STACHIO_TRANSPORT=nccl: {reason}" in run.error, f"{reason}: {run}")
 
 
 def main():
