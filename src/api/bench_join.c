@@ -228,6 +228,7 @@ static enum sx_status exchange_once(const struct join_bench *bench, double *out_
         .pool = bench->db->pool,
         .message_bytes = message_bytes < rank_bytes ? message_bytes : rank_bytes + 1,
         .rank_bytes = rank_bytes,
+        .shuffle = bench->db->shuffle,
         .stream = by_link ? bench->stream : NULL};
     struct sx_bench_time time = {0};
     enum sx_status status = meet(bench, sx_bench_exchange_once(&options, by_link, &time, error), error);
