@@ -5,7 +5,7 @@
 # Runs the program in the folder named by STACHIO_DIR (default build/release; see scripts/pack.sh). Needs mpirun (Open MPI 4).
 # Usage: scripts/gpu_ranks.sh OUT [where|conformance|tpch|kill]...
 # Environment: RANKS ("1 2"), SF ("1 10"), WAYS ("host nccl"), RUNS, DATA (folder with tpch-sfN; made there where it lacks),
-# FAMILIES, SECONDS_A_RUN; DEVICE=cpu tries it without a GPU.
+# FAMILIES, SECONDS_A_RUN, KILL_AFTER (seconds, 15); DEVICE=cpu tries it without a GPU.
 # Full logs go to OUT, a short table comes last.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -57,7 +57,7 @@ where_step() {
             STACHIO_TRANSPORT=$way ranks_of "$n" stachio -d "$folder" --device "$device" --analyze -c "SELECT l_shipmode, count(*) FROM lineitem GROUP BY 1" \
                 >"$out/where-$n-$way.log" 2>&1
             echo "where: $n ranks, $way: $(outcome $? "$out/where-$n-$way.log")"
-            grep -E '^(Answered|Network|Rank)' "$out/where-$n-$way.log" | sed 's/^/    /'
+            grep -E '^(Answered|Network|Rank|stachio)' "$out/where-$n-$way.log" | sed 's/^/    /'
         done
     done
 }
@@ -87,17 +87,24 @@ tpch_step() {
 
 # SIGKILL to rank 1 in the midst of queries: the others have to end by themselves.
 kill_step() {
-    local folder pid began
+    local folder pid began log
     folder=$(tables "${SF%% *}") || { echo "kill: no tables"; return; }
     for way in ${WAYS:-host nccl}; do
+        log=$out/kill-$way.log
+        rm -f "$work/victim"
         STACHIO_TRANSPORT=$way ranks_of 2 sh -c '[ "$OMPI_COMM_WORLD_RANK" = 0 ] || echo $$ >"'"$work"'/victim"
-            exec "$@"' sh stachio tpch run -d "$folder" --device "$device" --repeat 1000 --fallback forbid >"$out/kill-$way.log" 2>&1 &
+            exec "$@"' sh stachio tpch run -d "$folder" --device "$device" --repeat 1000 --fallback forbid >"$log" 2>&1 &
         pid=$!
         sleep "${KILL_AFTER:-15}"
+        if ! kill -0 "$pid" 2>/dev/null || [ ! -s "$work/victim" ]; then # else its number may be another process's
+            wait "$pid"
+            echo "kill: $way: $(outcome $? "$log"), before anything was killed"
+            continue
+        fi
         began=$(date +%s%N)
         kill -9 "$(cat "$work/victim")"
         wait "$pid"
-        echo "kill: $way: exit $? after $((($(date +%s%N) - began) / 1000000)) ms: $(grep -m 1 'was lost' "$out/kill-$way.log")"
+        echo "kill: $way: exit $? after $((($(date +%s%N) - began) / 1000000)) ms: $(grep -m 1 'was lost' "$log")"
     done
 }
 
