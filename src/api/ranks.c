@@ -45,27 +45,13 @@ static enum sx_status tell(struct stachio_db *db, enum command command, const ch
 }
 
 enum sx_status sx_ranks_meet(struct stachio_db *db, enum sx_status status, struct sx_error *error) {
-    struct sx_error lost = {0};
+    struct sx_error failure = {0};
     if (status != SX_OK)
         sx_net_fail(db->net, error);
-    else
-        status = sx_net_check(db->net, error);
-    if (sx_net_barrier(db->net, NULL, &lost) == SX_OK || status != SX_OK)
+    if (sx_net_barrier(db->net, NULL, &failure) == SX_OK || status != SX_OK)
         return status;
-    *error = lost;
-    return lost.status;
-}
-
-/* Waits for the others, too. */
-static enum sx_status all_done(struct stachio_db *db, enum sx_status status, struct sx_error *error) {
-    char done = 1;
-    char *dones = calloc((size_t)sx_net_size(db->net), sizeof *dones);
-    if (!dones && status == SX_OK)
-        status = no_memory(error);
-    if (status == SX_OK)
-        status = sx_net_gather(db->net, &done, sizeof done, dones, NULL, error);
-    free(dones);
-    return sx_ranks_meet(db, status, error);
+    *error = failure;
+    return failure.status;
 }
 
 /* ---- queries ---- */
@@ -152,14 +138,14 @@ enum sx_status sx_ranks_add_table(struct stachio_db *db, const char *name, const
     memcpy(texts + 1, paths, (size_t)n_paths * sizeof *texts);
     enum sx_status status = tell(db, COMMAND_TABLE, texts, n_paths + 1, error);
     free(texts);
-    return status == SX_OK ? all_done(db, SX_OK, error) : status;
+    return status == SX_OK ? sx_ranks_meet(db, SX_OK, error) : status;
 }
 
 static void follow_table(struct stachio_db *db, const char *const *texts, int n_texts) {
     struct sx_error error = {0};
     enum sx_status status =
         sx_frontend_add_table(db->frontend, texts[0], texts + 1, n_texts - 1, NULL, &error);
-    (void)all_done(db, status, &error);
+    (void)sx_ranks_meet(db, status, &error);
 }
 
 /* A table has a name. */
@@ -172,14 +158,14 @@ enum sx_status sx_ranks_add_parts(struct stachio_db *db, const char *name, const
     memcpy(texts + 1, patterns, (size_t)n_patterns * sizeof *texts);
     enum sx_status status = tell(db, COMMAND_PARTS, texts, n_patterns + 1, error);
     free(texts);
-    return status == SX_OK ? all_done(db, sx_parts_add(db, name, patterns, n_patterns, error), error)
+    return status == SX_OK ? sx_ranks_meet(db, sx_parts_add(db, name, patterns, n_patterns, error), error)
                            : status;
 }
 
 static void follow_parts(struct stachio_db *db, const char *const *texts, int n_texts) {
     struct sx_error error = {0};
     const char *name = *texts[0] ? texts[0] : NULL;
-    (void)all_done(db, sx_parts_add(db, name, texts + 1, n_texts - 1, &error), &error);
+    (void)sx_ranks_meet(db, sx_parts_add(db, name, texts + 1, n_texts - 1, &error), &error);
 }
 
 /* ---- benchmarks ---- */

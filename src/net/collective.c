@@ -205,6 +205,7 @@ void sx_net_pass_barrier(struct sx_net *net) {
     net->epoch++;
     net->next_channel = 0;
     net->next_collective = 0;
+    net->last_failure = net->failure;
     if (!net->is_lost) {
         net->failure = net->next_failure;
         atomic_store(&net->status, (int)net->failure.status);
@@ -237,6 +238,11 @@ enum sx_status sx_net_barrier(struct sx_net *net, const atomic_bool *cancel, str
         sx_net_send_all(net, &frame, NULL, 0);
         sx_net_pass_barrier(net);
         status = sx_net_wait(net, not_passed, &epoch, true, cancel, error);
+    }
+    if (status == SX_OK && net->last_failure.status != SX_OK) { /* some may have come before it was known */
+        status = net->last_failure.status;
+        if (error)
+            *error = net->last_failure;
     }
     sx_net_unlock(net);
     return status;

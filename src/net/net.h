@@ -68,8 +68,9 @@ SX_MUST_CHECK enum sx_status sx_net_broadcast(struct sx_net *net, int root, stru
                                               const void **data, size_t *bytes, const atomic_bool *cancel,
                                               struct sx_error *error);
 /* Between queries: all ranks have come here, nothing is on its way any more, and what failed before is
- * forgotten if no rank was lost (an error of a query must not end a shell). This rank's channels have been
- * destroyed before. A barrier that was cancelled may be called again. */
+ * forgotten if no rank was lost (an error of a query must not end a shell): it is what the barrier gives, on
+ * all ranks, whenever they came to it. This rank's channels have been destroyed before. A barrier that was
+ * cancelled may be called again. */
 SX_MUST_CHECK enum sx_status sx_net_barrier(struct sx_net *net, const atomic_bool *cancel,
                                             struct sx_error *error);
 

@@ -83,6 +83,7 @@ struct sx_net {
     int lost_rank;
     bool is_lost;                 /* it is not forgotten at a barrier */
     struct sx_error next_failure; /* of the epoch to come, by a rank that is there already */
+    struct sx_error last_failure; /* of the epoch before this one */
     uint32_t epoch;
     uint32_t next_channel; /* number in this epoch */
     uint64_t next_collective;

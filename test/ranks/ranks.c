@@ -75,7 +75,8 @@ static enum sx_status fail_once(struct sx_net *net, struct sx_error *error) {
     }
     assert(sx_net_gather(net, &one, sizeof one, ignored, NULL, error) == SX_FILE);
     assert(strstr(error->text, "rank 1 (host ") && strstr(error->text, "): x.parquet is bad"));
-    return sx_net_barrier(net, NULL, error);
+    assert(sx_net_barrier(net, NULL, error) == SX_FILE);
+    return SX_OK;
 }
 
 static enum sx_status run(const char *what, struct sx_net *net, struct sx_pool *pool,

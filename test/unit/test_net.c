@@ -249,7 +249,7 @@ static void fail_once(struct rank *rank, int how) {
     int ignored[MOST_RANKS];
     assert(sx_net_gather(rank->net, &how, sizeof how, ignored, NULL, NULL) == SX_FILE);
     sx_channel_destroy(channel);
-    assert(sx_net_barrier(rank->net, NULL, &error) == SX_OK);
+    assert(sx_net_barrier(rank->net, NULL, &error) == SX_FILE);
     assert(sx_net_check(rank->net, NULL) == SX_OK);
     sx_arena_release(&arena);
 }
@@ -269,7 +269,22 @@ static void all_fail(struct rank *rank) {
         sx_net_fail(rank->net, &own);
         assert(sx_net_check(rank->net, &seen) == SX_OUT_OF_MEMORY &&
                strstr(seen.text, strchr(own.text, 'n')));
-        assert(sx_net_barrier(rank->net, NULL, NULL) == SX_OK);
+        assert(sx_net_barrier(rank->net, NULL, NULL) == SX_OUT_OF_MEMORY);
+    }
+}
+
+/* The others are in the barrier already, and none takes the failure for a success. */
+static void fails_late(struct rank *rank) {
+    struct sx_error own = {0}, error = {0};
+    for (int round = 0; round < 5; round++) {
+        if (sx_net_rank(rank->net) == 1) {
+            usleep(10000);
+            (void)sx_error_set(&own, SX_FILE, "late in round %d", round);
+            sx_net_fail(rank->net, &own);
+        }
+        assert(sx_net_barrier(rank->net, NULL, &error) == SX_FILE && strstr(error.text, "rank 1 (") &&
+               strstr(error.text, "): late in round"));
+        assert(sx_net_barrier(rank->net, NULL, &error) == SX_OK);
     }
 }
 
@@ -290,7 +305,7 @@ static void no_room(struct rank *rank) {
         assert(!receive_or_wait(rank, channel, &message));
     assert(error.status == SX_OUT_OF_MEMORY && strstr(error.text, "rank 0 (host"));
     sx_channel_destroy(channel);
-    assert(sx_net_barrier(rank->net, NULL, NULL) == SX_OK);
+    assert(sx_net_barrier(rank->net, NULL, NULL) == SX_OUT_OF_MEMORY);
     sx_pool_destroy(little);
 }
 
@@ -300,7 +315,7 @@ static void cancelled(struct rank *rank) {
     int one = 1, all[MOST_RANKS];
     if (sx_net_rank(rank->net) < sx_net_size(rank->net) - 1)
         assert(sx_net_gather(rank->net, &one, sizeof one, all, &cancel, &error) == SX_CANCELLED);
-    assert(sx_net_barrier(rank->net, NULL, NULL) == SX_OK);
+    assert(sx_net_barrier(rank->net, NULL, NULL) == SX_CANCELLED);
 }
 
 static void killed(struct rank *rank) {
@@ -364,8 +379,8 @@ static void test_self(void) {
     (void)sx_error_set(&own, SX_FILE, "bad");
     sx_net_fail(net, &own);
     assert(sx_net_check(net, &error) == SX_FILE && !strcmp(error.text, "bad"));
-    assert(sx_net_barrier(net, NULL, &error) == SX_OK);
-    assert(sx_net_check(net, &error) == SX_OK);
+    assert(sx_net_barrier(net, NULL, &error) == SX_FILE && !strcmp(error.text, "bad"));
+    assert(sx_net_barrier(net, NULL, &error) == SX_OK && sx_net_check(net, &error) == SX_OK);
     sx_net_close(net);
     sx_net_close(NULL);
 }
@@ -382,6 +397,7 @@ static void test_levels(void) {
             run_ranks(5, early_and_late);
         run_ranks(5, failures);
         run_ranks(4, all_fail);
+        run_ranks(4, fails_late);
         run_ranks(4, no_room);
         run_ranks(4, cancelled);
         for (int size = 3; size <= MOST_RANKS; size++)
@@ -403,6 +419,7 @@ int main(void) {
         run_ranks(3, early_and_late);
     run_ranks(4, failures);
     run_ranks(4, all_fail);
+    run_ranks(3, fails_late);
     run_ranks(3, no_room);
     run_ranks(3, cancelled);
     run_ranks(4, killed);
