@@ -60,25 +60,23 @@ def check_damaged(directory):
     require(re.search(r"rank \d \(host ", err), f"no rank is named: {err}")
 
 
-class Running(Launched):
-    """Ranks in a long query."""
-
-    def __init__(self, directory, n):
-        super().__init__(n, per_rank(*2 * [long_query(directory)]))
-        time.sleep(3)
-        self.pids = self.find()
-        require(len(self.pids) == n, f"{len(self.pids)} ranks run")
+def end_query(directory, n, signal_number, rank):
+    """A rank in a long query gets the signal."""
+    with Launched(n, per_rank(*2 * [long_query(directory)])) as launched:
+        launched.wait_for_answer()
+        time.sleep(1)
+        return launched.end(signal_number, rank)
 
 
 def check_killed(directory):
-    err = Running(directory, 3).end(signal.SIGKILL, 1)
+    err = end_query(directory, 3, signal.SIGKILL, 1)
     require(LOST.search(err), err)
     for rank, status in ((0, 5), (1, 137), (2, 5)):
         require(f"status {rank} {status}" in err, f"rank {rank} has not {status}: {err}")
 
 
 def check_interrupt(directory):
-    err = Running(directory, 2).end(signal.SIGINT, 0)
+    err = end_query(directory, 2, signal.SIGINT, 0)
     require("status 0 130" in err and "status 1 " in err, err)
 
 

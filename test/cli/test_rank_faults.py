@@ -16,21 +16,15 @@ from ranks import Launched, listening, long_query, make_tables, per_rank, requir
 
 STACHIO = os.environ["STACHIO"]
 SANITIZED = os.environ.get("BUILD_TYPE") in ("Asan", "Tsan")
-# Seconds after the start: while MPI begins, while ranks connect, while tables are added, and in queries.
-MOMENTS = (0.05, 0.2, 0.4, 0.6, 0.8, 1.0, 1.3, 1.7, 2.5)
+# Seconds after the start: while MPI begins, while ranks connect, while tables are added.
+EARLY_MOMENTS = (0.05, 0.2, 0.4, 0.6, 0.8, 1.0, 1.3)
+# Seconds after the first answer.
+LATE_MOMENTS = (0, 0.3, 1.2)
 NAMED = re.compile(r"rank 1 (\(host [^ ]+, pid \d+\)|on host )")
 
 
-def check_killed(directory, moment, victim):
-    """Before the ranks know each other it is mpirun that ends them."""
-    launched = Launched(3, ["sh", "-c", "exec " + long_query(directory)])
-    time.sleep(moment)
-    for _ in range(1000):
-        launched.pids = launched.find()
-        if victim in launched.pids:
-            break
-        time.sleep(0.01)
-    require(victim in launched.pids, f"rank {victim} does not start")
+def check_killed(launched, victim, is_known):
+    """is_known: the ranks know each other, and so they name it; before that mpirun may end them."""
     began = time.monotonic()
     os.kill(launched.pids[victim], signal.SIGKILL)
     while launched.find():
@@ -38,11 +32,31 @@ def check_killed(directory, moment, victim):
         time.sleep(0.05)
     try:
         err = launched.process.communicate(timeout=10)[1]
+        require(launched.process.returncode in (5, 137), f"status {launched.process.returncode}: {err}")
     except subprocess.TimeoutExpired:
         launched.process.kill()  # Open MPI 4.1's mpirun may wait for itself, about once in a hundred times
-        return
-    require(launched.process.returncode in (5, 137), f"status {launched.process.returncode}: {err}")
-    require("stachio: error" not in err or re.search(rf"rank {victim} \(host [^ ]+, pid \d+\) was lost", err), f"the rank is not named: {err}")
+        err = launched.process.communicate(timeout=10)[1]
+    is_named = re.search(rf"rank {victim} \(host [^ ]+, pid \d+\) was lost", err)
+    require(is_named or not (is_known or "stachio: error" in err), f"the rank is not named: {err}")
+
+
+def check_killed_early(directory, moment, victim):
+    with Launched(3, ["sh", "-c", "exec " + long_query(directory)]) as launched:
+        time.sleep(moment)
+        for _ in range(1000):
+            launched.pids = launched.find()
+            if victim in launched.pids:
+                break
+            time.sleep(0.01)
+        require(victim in launched.pids, f"rank {victim} does not start")
+        check_killed(launched, victim, False)
+
+
+def check_killed_late(directory, moment, victim):
+    with Launched(3, ["sh", "-c", "exec " + long_query(directory)]) as launched:
+        launched.wait_for_answer()
+        time.sleep(moment)
+        check_killed(launched, victim, True)
 
 
 def check_error(command, others, status, *words):
@@ -86,14 +100,10 @@ def check_version(directory):
 
 
 def check_listening(directory):
-    launched = Launched(2, ["sh", "-c", "exec " + long_query(directory)])
-    time.sleep(3)
-    launched.pids = launched.find()
-    try:
-        require(len(launched.pids) == 2, f"{len(launched.pids)} ranks run")
+    with Launched(2, ["sh", "-c", "exec " + long_query(directory)]) as launched:
+        launched.wait_for_answer()
         addresses = {address for pid in launched.pids.values() for address in listening(pid)}
         require(addresses and addresses <= {"0100007F", "00000000000000000000000001000000"}, f"ranks listen on {addresses}")
-    finally:
         launched.end(signal.SIGKILL, 0)
 
 
@@ -102,9 +112,12 @@ def main():
     checks = Checks()
     with scratch_directory() as directory:
         make_tables(directory)
-        for i, moment in enumerate(MOMENTS):
-            with checks.case(f"rank {i % 3} is killed after {moment} s"):
-                check_killed(directory, moment * (3 if SANITIZED else 1), i % 3)
+        for i, moment in enumerate(EARLY_MOMENTS):
+            with checks.case(f"rank {i % 3} is killed {moment} s after the start"):
+                check_killed_early(directory, moment * (3 if SANITIZED else 1), i % 3)
+        for i, moment in enumerate(LATE_MOMENTS):
+            with checks.case(f"rank {i % 3} is killed {moment} s after an answer"):
+                check_killed_late(directory, moment, i % 3)
         with checks.case("a rank can't read its file"):
             check_unreadable(directory)
         with checks.case("a rank has too little memory"):

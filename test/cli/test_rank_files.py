@@ -12,7 +12,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "lib"))
 import duckdb
 
 from check import Checks, require, scratch_directory
-from oracle import DuckDB, Tables, ask_stachio, check_equal, run_stachio
+from oracle import DuckDB, Tables, ask_stachio, check_equal, open_pipe, run_stachio
 from ranks import run_ranks, why_no_mpirun
 from test_tpch import ORDER, QUERIES
 
@@ -149,7 +149,7 @@ class Refusals:
         sql = "SELECT count(*) FROM ids"
         process = subprocess.Popen([STACHIO, "-d", target + "{rank}", "--format", "csv", "-c", sql, "-f", pipe], env=environment(),
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        with open(pipe, "w") as opened:
+        with open_pipe(pipe, process) as opened:
             write_ids(f"{target}2/ids.parquet", 0, 5)
             opened.write(sql)
         out, err = process.communicate(timeout=60)

@@ -1,8 +1,11 @@
 """Launching ranks with mpirun, for tests."""
 
+import contextlib
 import os
 import re
+import select
 import shutil
+import signal
 import subprocess
 import time
 
@@ -47,7 +50,7 @@ def run_ranks(n, command, seconds=120, **values):
     try:
         out, err = process.communicate(timeout=seconds)
     finally:
-        process.kill()
+        kill_ranks(process)
     return process.returncode, out, err
 
 
@@ -66,9 +69,9 @@ def make_tables(directory):
 
 
 def long_query(directory):
-    """A shell's command."""
+    """A shell's command; a short query first, whose answer tells that the ranks are at work."""
     query = "SELECT count(*), sum(a.v * b.v) FROM t a JOIN t b ON a.k = b.k"
-    return f"{os.environ['STACHIO']} -d {directory} --threads 1 -c '{';'.join([query] * 200)}'"
+    return f"{os.environ['STACHIO']} -d {directory} --threads 1 -c 'SELECT count(*) FROM t;{';'.join([query] * 200)}'"
 
 
 def listening(pid):
@@ -95,22 +98,52 @@ def parents(pid):
         yield pid
 
 
+def processes_below(ancestor):
+    for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
+        with contextlib.suppress(OSError):
+            if ancestor in parents(pid):
+                yield pid
+
+
+def kill_ranks(process):
+    """mpirun, if it still runs, and all that it has started."""
+    if process.poll() is not None:
+        return
+    for pid in [*processes_below(process.pid), process.pid]:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    process.wait()
+
+
 class Launched:
-    """Ranks of the program that run, until one of them gets a signal."""
+    """Ranks of the program that run, until one of them gets a signal. A context: nothing runs on behind it."""
 
     def __init__(self, n, command, **values):
+        self.n = n
         self.process = start_ranks(n, command, **values)
         self.pids = {}
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        kill_ranks(self.process)
+
+    def wait_for_answer(self):
+        """Until rank 0 prints something; all ranks run then."""
+        require(select.select([self.process.stdout], [], [], 60)[0], "no answer comes")
+        self.pids = self.find()
+        require(len(self.pids) == self.n, f"{len(self.pids)} ranks run")
 
     def find(self):
         """By rank: the processes of the program below this mpirun."""
         pids = {}
-        for pid in filter(str.isdigit, os.listdir("/proc")):
+        for pid in processes_below(self.process.pid):
             try:
-                if os.readlink(f"/proc/{pid}/exe") != os.path.realpath(os.environ["STACHIO"]) or self.process.pid not in parents(int(pid)):
+                if os.readlink(f"/proc/{pid}/exe") != os.path.realpath(os.environ["STACHIO"]):
                     continue
                 variables = dict(v.split("=", 1) for v in open(f"/proc/{pid}/environ").read().split("\0") if "=" in v)
-                pids[int(variables["OMPI_COMM_WORLD_RANK"])] = int(pid)
+                pids[int(variables["OMPI_COMM_WORLD_RANK"])] = pid
             except (OSError, KeyError):
                 continue
         return pids
@@ -119,9 +152,6 @@ class Launched:
         """What mpirun said; all have to end in time."""
         began = time.monotonic()
         os.kill(self.pids[rank], signal_number)
-        try:
-            err = self.process.communicate(timeout=30)[1]
-        finally:
-            self.process.kill()
+        err = self.process.communicate(timeout=30)[1]
         require(time.monotonic() - began < 10, f"took {time.monotonic() - began:.1f} s: {err}")
         return err
