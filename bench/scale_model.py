@@ -12,10 +12,11 @@ import json
 import os
 import pathlib
 import statistics
-import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
+
+from launch import launch
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 STACHIO = os.environ.get("STACHIO", str(ROOT / "build/release/stachio"))
@@ -163,10 +164,9 @@ def bench(ranks, *options):
     with tempfile.TemporaryDirectory() as scratch:
         path = os.path.join(scratch, "report.json")
         command = [STACHIO, "bench", *map(str, options), "--json", path]
-        settings = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_rmaps_base_oversubscribe="1")
-        done = subprocess.run(["mpirun", "-n", str(ranks), *command] if ranks > 1 else command, env=settings, capture_output=True, text=True)
+        done = launch(ranks, command)
         if done.returncode:
-            sys.exit(done.stderr)
+            sys.exit(f"status {done.returncode}: {done.stderr}")
         with open(path, encoding="utf-8") as file:
             return json.load(file)["results"][0]
 

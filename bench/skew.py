@@ -10,12 +10,14 @@ Ranks are processes (mpirun); with --local they are threads of one. Both sides a
 import argparse
 import os
 import re
-import subprocess
+import sys
 import tempfile
 
 import numpy
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from launch import launch
 
 SQL = "SELECT count(*), sum(p.v + b.w) FROM probe p JOIN build b ON p.k = b.k"
 
@@ -44,13 +46,11 @@ def make_tables(directory, name, keys, rows):
 
 
 def run(stachio, directory, ranks, is_local, *options):
-    settings = {**os.environ, "STACHIO_BROADCAST_BYTES": "0"}
     command = [stachio, "-d", directory, "-c", SQL, "--fallback", "forbid", *options]
-    if is_local:
-        settings["STACHIO_LOCAL_RANKS"] = str(ranks)
-    else:
-        command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", str(ranks), *command]
-    return subprocess.run(command, env=settings, check=True, capture_output=True, text=True).stdout
+    done = launch(ranks, command, is_local, STACHIO_BROADCAST_BYTES="0")
+    if done.returncode:
+        sys.exit(f"status {done.returncode}: {done.stderr}")
+    return done.stdout
 
 
 def measure(stachio, directory, arguments):

@@ -122,6 +122,8 @@ static struct stachio_bench_join_options join_given(const struct options *option
 static enum stachio_status measure(void *context, struct stachio_db *db, struct stachio_error *error) {
     struct bench_join *bench = context;
     enum stachio_status status = STACHIO_OK;
+    if (bench->options->join.timeline && stachio_ranks(db) == 1)
+        return set_error(error, STACHIO_USAGE, "bench join: --timeline is of several ranks, which send");
     bench->given = join_given(bench->options, stachio_ranks(db));
     for (int i = 0; i < bench->n_sizes && !status; i++) {
         bench->given.message_bytes = bench->sizes[i];

@@ -166,6 +166,8 @@ def check_join_timeline(scratch):
     require(lines[0] == "seconds,bytes" and samples == sorted(samples) and len(samples) > 1, str(lines))
     sent = 320000 * 2 * 8 / 4
     require(samples[0][1] < samples[-1][1] and 0.95 * sent < samples[-1][1] < 1.15 * sent, str(samples[-1]))
+    run = run_stachio(["bench", "join", "--timeline", path + "1"])
+    require(run.status == 2 and "--timeline" in run.error and not os.path.exists(path + "1"), str(run))
 
 
 def run_script(*command):
@@ -189,6 +191,18 @@ def check_join_figures(scratch):
         failed = [result for result in found if result.get("out_of_memory")]
         require(len(found) == 1 + 4 + 2 and bool(failed) == (variant in ("blocking", "tuned")), f"{variant}: {failed}")
         require(found[0]["timeline"][-1][1] > 0, variant)
+
+
+def check_join_figures_memory(scratch):
+    """A variant of figure 6 without enough memory has no timeline."""
+    path = os.path.join(scratch, "figures.json")
+    out = run_script("join_figures", "--local", "--figures", "6", "--build", "10k", "--probe", "6M", "--runs", "1", "--json", path, "--",
+                     "--threads", "1", "--memory-limit", "130MB")
+    with open(path, encoding="utf-8") as file:
+        results = {result["variant"]: result for result in json.load(file)}
+    failed = {variant for variant, result in results.items() if result.get("out_of_memory")}
+    require(failed and len(failed) < len(results), out)
+    require(failed == {variant for variant, result in results.items() if "timeline" not in result}, str(results.keys()))
 
 
 def check_scale_model(_):
@@ -241,7 +255,7 @@ def main():
     checks = Checks()
     with scratch_directory() as scratch:
         cases = [check_cpu, check_filter, check_usage, check_scan, check_join_sizes, check_join_memory, check_join_timeline, check_join_usage, check_idle_options,
-                 check_join_figures, check_scale_model]
+                 check_join_figures, check_join_figures_memory, check_scale_model]
         cases += [check_device, check_scan_device, check_join_device] if os.path.exists(EMULATED) else []
         for check in cases:
             with checks.case(check.__name__):
