@@ -191,6 +191,8 @@ def check_join_figures(scratch):
         failed = [result for result in found if result.get("out_of_memory")]
         require(len(found) == 1 + 4 + 2 and bool(failed) == (variant in ("blocking", "tuned")), f"{variant}: {failed}")
         require(found[0]["timeline"][-1][1] > 0, variant)
+        for option in ("--memory-limit", "--device-memory-limit"):
+            require(sum(option in result["options"] for result in found) == 4, f"{variant}: {option}")
 
 
 def check_join_figures_memory(scratch):
