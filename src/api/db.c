@@ -241,6 +241,7 @@ void stachio_set_engine(struct stachio_db *db, enum stachio_engine engine) {
 static enum sx_status add_table(struct stachio_db *db, const char *name, const struct sx_file_list *files,
                                 struct sx_error *error) {
     SX_TRY(sx_frontend_add_table(db->frontend, name, files->paths, files->n_paths, NULL, error));
+    sx_parts_drop(db->parts, name);
     return sx_ranks_add_table(db, name, files->paths, files->n_paths, error);
 }
 
@@ -333,7 +334,8 @@ enum stachio_status stachio_describe(struct stachio_db *db, const char *table,
                                      struct stachio_error *error) {
     struct sx_error inner = {0};
     pthread_mutex_lock(&db->lock);
-    enum sx_status status = describe(db, table, out_columns, out_n_columns, &inner);
+    enum sx_status status =
+        sx_parts_explain(db->parts, describe(db, table, out_columns, out_n_columns, &inner), &inner);
     pthread_mutex_unlock(&db->lock);
     return status == SX_OK ? STACHIO_OK : sx_api_fail(&inner, error);
 }

@@ -108,7 +108,7 @@ static enum sx_status plan_run(struct stachio_query *query, struct sx_error *err
     if (query->has_plan)
         sx_query_plan_release(&query->plan);
     query->has_plan = false;
-    SX_TRY(sx_parts_check(db->parts, error));
+    SX_TRY(sx_parts_check(db->parts, query->sql, error));
     struct sx_watch watch;
     SX_TRY(sx_db_start(db, error));
     SX_TRY(sx_watch_start(&watch, db->frontend, &query->cancel, &query->wake, error));
@@ -147,7 +147,7 @@ enum sx_status sx_query_plan(struct stachio_query *query, struct sx_error *error
     query->engine = query->wanted == STACHIO_ENGINE_DUCKDB ? STACHIO_ENGINE_DUCKDB : STACHIO_ENGINE_STACHIO;
     enum sx_status status = SX_OK;
     if (query->engine == STACHIO_ENGINE_STACHIO)
-        status = plan_run(query, error);
+        status = sx_parts_explain(query->db->parts, plan_run(query, error), error);
     if (status == SX_UNSUPPORTED)
         status = fall_back(query, error);
     query->planned = status == SX_OK;

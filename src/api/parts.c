@@ -1,11 +1,14 @@
 #include "api/parts.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 
 #include "api/files.h"
 #include "api/parts_file.h"
+#include "base/array.h"
 
 /* While tables are added. */
 struct adding {
@@ -18,6 +21,7 @@ struct adding {
     bool is_of_node;         /* the ranks of a host have the same files */
     struct part_file *files; /* of all ranks, in their order */
     int n_files;
+    int64_t capacity;     /* of them */
     int first_own, n_own; /* of `files`, that this rank has told of */
 };
 
@@ -47,13 +51,14 @@ static enum sx_status check_patterns(struct adding *a, const char *const *patter
     return SX_OK;
 }
 
-/* With places for `more` further files. */
-static bool reserve_files(struct adding *a, int more) {
-    struct part_file *files = SX_ARENA_ARRAY(&a->arena, a->n_files + more, struct part_file);
-    if (files && a->n_files)
-        memcpy(files, a->files, (size_t)a->n_files * sizeof *files);
+/* A place behind the others, zeroed. NULL: no memory. */
+static struct part_file *new_file(struct adding *a) {
+    struct part_file *files = sx_array_grow(a->files, sizeof *files, a->n_files, &a->capacity);
+    if (!files)
+        return NULL;
     a->files = files;
-    return files;
+    files[a->n_files] = (struct part_file){0};
+    return &files[a->n_files++];
 }
 
 static enum sx_status read_file(struct adding *a, const char *table, const char *path,
@@ -66,22 +71,22 @@ static enum sx_status read_file(struct adding *a, const char *table, const char 
     sx_file_close(fd);
     SX_TRY(status);
     uint8_t *bytes = SX_ARENA_ARRAY(&a->arena, footer->length_bytes, uint8_t);
-    if (bytes)
+    struct part_file *file = bytes ? new_file(a) : NULL;
+    if (file) {
         memcpy(bytes, footer->bytes, footer->length_bytes);
-    a->files[a->n_files++] = (struct part_file){.table = table,
-                                                .path = path,
-                                                .rank = a->own->rank,
-                                                .size_bytes = stamp.size_bytes,
-                                                .footer = bytes,
-                                                .footer_bytes = footer->length_bytes};
+        *file = (struct part_file){.table = table,
+                                   .path = path,
+                                   .rank = a->own->rank,
+                                   .size_bytes = stamp.size_bytes,
+                                   .footer = bytes,
+                                   .footer_bytes = footer->length_bytes};
+    }
     sx_footer_release(footer);
-    return bytes ? SX_OK : no_memory(error);
+    return file ? SX_OK : no_memory(error);
 }
 
 static enum sx_status read_files(struct adding *a, const char *table, const struct sx_file_list *files,
                                  struct sx_error *error) {
-    if (!reserve_files(a, files->n_paths))
-        return no_memory(error);
     for (int i = 0; i < files->n_paths; i++)
         SX_TRY(read_file(a, table, files->paths[i], error));
     return SX_OK;
@@ -136,9 +141,9 @@ static const void *pack(struct adding *a, size_t *out_bytes) {
 
 static bool unpack(struct adding *a, int rank, const char *at, size_t bytes) {
     for (const char *end = at + bytes; at < end;) {
-        if (!reserve_files(a, 1))
+        struct part_file *file = new_file(a);
+        if (!file)
             return false;
-        struct part_file *file = &a->files[a->n_files++];
         *file = (struct part_file){.table = at, .rank = rank};
         file->path = file->table + strlen(file->table) + 1;
         at = file->path + strlen(file->path) + 1;
@@ -242,37 +247,74 @@ static bool is_local(const struct adding *a, const struct part_file *file) {
     return a->is_of_node ? a->places[file->rank].node == a->own->node : file->rank == a->own->rank;
 }
 
-static enum sx_status take_path(struct adding *a, const struct part_file *file, const char **out_path,
-                                struct sx_error *error) {
+static enum sx_status take_path(struct adding *a, struct part_table *table, const struct part_file *file,
+                                const char **out_path, struct sx_error *error) {
     struct sx_file_stamp stamp;
     int fd;
     if (!is_local(a, file))
-        return parts_stand_in(a->parts, &a->arena, file, out_path, error);
+        return parts_stand_in(table, &a->arena, file, out_path, error);
     *out_path = file->path;
     SX_TRY(sx_file_open(file->path, &fd, &stamp, error));
     sx_file_close(fd);
-    return parts_keep(a->parts, file->path, &stamp, error);
+    return parts_keep(table, file->path, &stamp, error);
+}
+
+/* Fills `table`, paths and is_local (of all files) with what there is of it. */
+static enum sx_status take_paths(struct adding *a, struct part_table *table, const char **paths,
+                                 bool *is_local_path, int *out_n, struct sx_error *error) {
+    for (int i = 0; i < a->n_files; i++) {
+        const struct part_file *file = &a->files[i];
+        if (strcasecmp(file->table, table->name) != 0)
+            continue;
+        if (strcmp(file->table, table->name) != 0)
+            return sx_error_set(error, SX_FILE, "tables whose names differ in case alone: %s of %s, and %s",
+                                file->path, sx_net_rank_name(a->net, file->rank), table->name);
+        is_local_path[*out_n] = is_local(a, file);
+        SX_TRY(take_path(a, table, file, &paths[(*out_n)++], error));
+    }
+    return SX_OK;
+}
+
+static struct part_table *find_table(struct sx_parts *parts, const char *name) {
+    for (int64_t i = 0; i < parts->n_tables; i++)
+        if (strcasecmp(parts->tables[i].name, name) == 0)
+            return &parts->tables[i];
+    return NULL;
+}
+
+/* With room for one more. */
+static bool make_room(struct sx_parts *parts) {
+    struct part_table *tables =
+        sx_array_grow(parts->tables, sizeof *tables, parts->n_tables, &parts->capacity);
+    if (tables)
+        parts->tables = tables;
+    return tables;
+}
+
+/* In place of the one that had its name. */
+static void put_table(struct sx_parts *parts, const struct part_table *table) {
+    sx_parts_drop(parts, table->name);
+    parts->tables[parts->n_tables++] = *table;
 }
 
 static enum sx_status add_table(struct adding *a, const char *name, struct sx_error *error) {
     const char **paths = SX_ARENA_ARRAY(&a->arena, a->n_files, const char *);
     bool *local = SX_ARENA_ARRAY(&a->arena, a->n_files, bool);
+    struct part_table table = {.name = strdup(name)};
+    enum sx_status status = SX_OK;
     int n = 0;
-    if (!paths || !local)
-        return no_memory(error);
-    for (int i = 0; i < a->n_files; i++) {
-        const struct part_file *file = &a->files[i];
-        if (strcasecmp(file->table, name) != 0)
-            continue;
-        if (strcmp(file->table, name) != 0)
-            return sx_error_set(error, SX_FILE, "tables whose names differ in case alone: %s of %s, and %s",
-                                file->path, sx_net_rank_name(a->net, file->rank), name);
-        local[n] = is_local(a, file);
-        SX_TRY(take_path(a, file, &paths[n++], error));
-    }
+    if (!paths || !local || !table.name || !make_room(a->parts))
+        SX_GO(no_memory(error));
+    SX_GO(take_paths(a, &table, paths, local, &n, error));
     const struct sx_table_parts parts = {local, a->is_of_node ? a->own->gpu : 0,
                                          a->is_of_node ? a->own->node_ranks : 1};
-    return sx_frontend_add_table(a->db->frontend, name, paths, n, &parts, error);
+    SX_GO(sx_frontend_add_table(a->db->frontend, name, paths, n, &parts, error));
+    put_table(a->parts, &table);
+    return SX_OK;
+out:
+    parts_name_ranks(&table, error);
+    parts_table_release(&table);
+    return status;
 }
 
 static int compare_names(const void *a, const void *b) {
@@ -317,6 +359,56 @@ enum sx_status sx_parts_add(struct stachio_db *db, const char *name, const char 
                             int n_patterns, struct sx_error *error) {
     struct adding a = {.db = db, .net = db->net};
     enum sx_status status = add(&a, name, patterns, n_patterns, error);
+    free(a.files);
     sx_arena_release(&a.arena);
     return status;
+}
+
+/* ---- afterwards ---- */
+
+static enum sx_status check_own(const struct part_own *own, struct sx_error *error) {
+    struct stat found;
+    struct sx_file_stamp now;
+    if (stat(own->path, &found) != 0)
+        return sx_error_set(error, SX_FILE, "%s: %s", own->path, strerror(errno));
+    sx_file_stamp_set(&found, &now);
+    return sx_file_stamp_equal(&now, &own->stamp)
+               ? SX_OK
+               : sx_error_set(error, SX_FILE,
+                              "%s: the file has changed since its table was added, and the other ranks have "
+                              "planned with what it was",
+                              own->path);
+}
+
+enum sx_status sx_parts_check(const struct sx_parts *parts, const char *sql, struct sx_error *error) {
+    for (int64_t t = 0; parts && t < parts->n_tables; t++) {
+        const struct part_table *table = &parts->tables[t];
+        const int64_t n = sx_frontend_mentions(sql, table->name) ? table->n_own : 0;
+        for (int64_t i = 0; i < n; i++)
+            SX_TRY(check_own(&table->own[i], error));
+    }
+    return SX_OK;
+}
+
+void sx_parts_drop(struct sx_parts *parts, const char *name) {
+    struct part_table *table = parts ? find_table(parts, name) : NULL;
+    if (!table)
+        return;
+    parts_table_release(table);
+    *table = parts->tables[--parts->n_tables];
+}
+
+enum sx_status sx_parts_explain(const struct sx_parts *parts, enum sx_status status, struct sx_error *error) {
+    for (int64_t t = 0; status != SX_OK && parts && t < parts->n_tables; t++)
+        parts_name_ranks(&parts->tables[t], error);
+    return status;
+}
+
+void sx_parts_destroy(struct sx_parts *parts) {
+    if (!parts)
+        return;
+    for (int64_t t = 0; t < parts->n_tables; t++)
+        parts_table_release(&parts->tables[t]);
+    free(parts->tables);
+    free(parts);
 }

@@ -22,14 +22,21 @@ SX_MUST_CHECK enum sx_status sx_parts_pattern(struct sx_arena *arena, const char
  * rank's front end, or (NULL) those of the directories. A rank may have no files of a table, as long as the
  * file, the directory or the one in front of a glob is there. SX_FILE: it is not; no rank has any; a file is
  * unreadable, or has other columns than the table's first one. SX_USAGE: patterns of one table that differ in
- * whose they are.
+ * whose they are. After an error the table is what it was before on this rank.
  */
 SX_MUST_CHECK enum sx_status sx_parts_add(struct stachio_db *db, const char *name,
                                           const char *const *patterns, int n_patterns,
                                           struct sx_error *error);
 
-/* SX_FILE if one of this rank's files is not what it was when it was added: the others planned with that. */
-SX_MUST_CHECK enum sx_status sx_parts_check(const struct sx_parts *parts, struct sx_error *error);
+/* SX_FILE if one of this rank's files of tables that the SQL mentions is not what it was when it was added:
+ * the others planned with that. `parts`, here and below: NULL allowed. */
+SX_MUST_CHECK enum sx_status sx_parts_check(const struct sx_parts *parts, const char *sql,
+                                            struct sx_error *error);
+/* The table of that name has become another one. */
+void sx_parts_drop(struct sx_parts *parts, const char *name);
+/* Where `status` is a failure its text gets the names of other ranks' files, in place of those in memory.
+ * Returns the status. */
+enum sx_status sx_parts_explain(const struct sx_parts *parts, enum sx_status status, struct sx_error *error);
 void sx_parts_destroy(struct sx_parts *parts); /* NULL allowed */
 
 #endif

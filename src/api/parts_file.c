@@ -1,12 +1,17 @@
 #include "api/parts_file.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/array.h"
+
+#define STAND_IN_PREFIX "/proc/self/fd/"
 
 static enum sx_status no_memory(struct sx_error *error) {
     return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for the files of several ranks");
@@ -103,67 +108,85 @@ static bool fill(int fd, const struct part_file *file) {
            write_all(fd, &tail, sizeof tail, tail_at);
 }
 
-enum sx_status parts_stand_in(struct sx_parts *parts, struct sx_arena *arena, const struct part_file *file,
+static enum sx_status stand_in_failed(const struct part_file *file, struct sx_error *error) {
+    return sx_error_set(error, SX_OUT_OF_MEMORY, "the footer of rank %d's %s can't be kept: %s", file->rank,
+                        file->path, strerror(errno));
+}
+
+enum sx_status parts_stand_in(struct part_table *table, struct sx_arena *arena, const struct part_file *file,
                               const char **out_path, struct sx_error *error) {
-    int *fds = realloc(parts->fds, ((size_t)parts->n_fds + 1) * sizeof *fds);
-    if (!fds)
+    struct part_stand_in *stand_ins =
+        sx_array_grow(table->stand_ins, sizeof *stand_ins, table->n_stand_ins, &table->stand_in_capacity);
+    if (!stand_ins)
         return no_memory(error);
-    parts->fds = fds;
+    table->stand_ins = stand_ins;
+    char *name;
+    if (asprintf(&name, "rank %d's %s", file->rank, file->path) < 0)
+        return no_memory(error);
     int fd = memfd_create("stachio footer", MFD_CLOEXEC);
     if (fd < 0 && errno == EMFILE && raise_limit())
         fd = memfd_create("stachio footer", MFD_CLOEXEC);
-    if (fd < 0)
-        return sx_error_set(error, SX_OUT_OF_MEMORY, "the footer of rank %d's %s can't be kept: %s",
-                            file->rank, file->path, strerror(errno));
-    fds[parts->n_fds++] = fd;
+    if (fd < 0) {
+        free(name);
+        return stand_in_failed(file, error);
+    }
+    stand_ins[table->n_stand_ins++] = (struct part_stand_in){fd, name};
     if (!fill(fd, file))
-        return sx_error_set(error, SX_OUT_OF_MEMORY, "the footer of rank %d's %s can't be kept: %s",
-                            file->rank, file->path, strerror(errno));
-    *out_path = sx_arena_format(arena, "/proc/self/fd/%d", fd);
+        return stand_in_failed(file, error);
+    *out_path = sx_arena_format(arena, STAND_IN_PREFIX "%d", fd);
     return *out_path ? SX_OK : no_memory(error);
+}
+
+static const char *name_of(const struct part_table *table, int fd) {
+    for (int64_t i = 0; i < table->n_stand_ins; i++)
+        if (table->stand_ins[i].fd == fd)
+            return table->stand_ins[i].name;
+    return NULL;
+}
+
+void parts_name_ranks(const struct part_table *table, struct sx_error *error) {
+    const size_t prefix = sizeof STAND_IN_PREFIX - 1;
+    struct sx_arena arena = {0};
+    const char *text = "", *rest = error->text;
+    for (const char *at; text && (at = strstr(rest, STAND_IN_PREFIX)) != NULL;) {
+        char *end;
+        const char *name = name_of(table, (int)strtol(at + prefix, &end, 10));
+        if (!name) /* another table's, or the user's */
+            text = sx_arena_format(&arena, "%s%.*s", text, (int)(end - rest), rest);
+        else
+            text = sx_arena_format(&arena, "%s%.*s%s", text, (int)(at - rest), rest, name);
+        rest = end;
+    }
+    text = text ? sx_arena_format(&arena, "%s%s", text, rest) : NULL;
+    if (text)
+        (void)sx_error_set(error, error->status, "%s", text);
+    sx_arena_release(&arena);
 }
 
 /* ---- this rank's files ---- */
 
-enum sx_status parts_keep(struct sx_parts *parts, const char *path, const struct sx_file_stamp *stamp,
+enum sx_status parts_keep(struct part_table *table, const char *path, const struct sx_file_stamp *stamp,
                           struct sx_error *error) {
-    struct part_own *own = realloc(parts->own, ((size_t)parts->n_own + 1) * sizeof *own);
+    struct part_own *own = sx_array_grow(table->own, sizeof *own, table->n_own, &table->own_capacity);
     if (!own)
         return no_memory(error);
-    parts->own = own;
-    own += parts->n_own;
-    *own = (struct part_own){strdup(path), *stamp};
-    if (!own->path)
+    table->own = own;
+    own[table->n_own] = (struct part_own){strdup(path), *stamp};
+    if (!own[table->n_own].path)
         return no_memory(error);
-    parts->n_own++;
+    table->n_own++;
     return SX_OK;
 }
 
-enum sx_status sx_parts_check(const struct sx_parts *parts, struct sx_error *error) {
-    for (int i = 0; parts && i < parts->n_own; i++) {
-        struct stat found;
-        struct sx_file_stamp now;
-        if (stat(parts->own[i].path, &found) != 0)
-            return sx_error_set(error, SX_FILE, "%s: %s", parts->own[i].path, strerror(errno));
-        sx_file_stamp_set(&found, &now);
-        if (!sx_file_stamp_equal(&now, &parts->own[i].stamp))
-            return sx_error_set(
-                error, SX_FILE,
-                "%s: the file has changed since its table was added, and the other ranks have "
-                "planned with what it was",
-                parts->own[i].path);
+void parts_table_release(struct part_table *table) {
+    for (int64_t i = 0; i < table->n_stand_ins; i++) {
+        close(table->stand_ins[i].fd);
+        free(table->stand_ins[i].name);
     }
-    return SX_OK;
-}
-
-void sx_parts_destroy(struct sx_parts *parts) {
-    if (!parts)
-        return;
-    for (int i = 0; i < parts->n_fds; i++)
-        close(parts->fds[i]);
-    for (int i = 0; i < parts->n_own; i++)
-        free(parts->own[i].path);
-    free(parts->fds);
-    free(parts->own);
-    free(parts);
+    for (int64_t i = 0; i < table->n_own; i++)
+        free(table->own[i].path);
+    free(table->stand_ins);
+    free(table->own);
+    free(table->name);
+    *table = (struct part_table){0};
 }

@@ -22,15 +22,24 @@ struct part_file {
     uint32_t footer_bytes;
 };
 
-/* What a database keeps of such tables. */
-struct sx_parts {
-    int *fds; /* files in memory */
-    int n_fds;
+/* What a database keeps of such a table. */
+struct part_table {
+    char *name;
+    struct part_stand_in {
+        int fd; /* a file in memory */
+        char *name;
+    } *stand_ins; /* of other ranks' files */
+    int64_t n_stand_ins, stand_in_capacity;
     struct part_own {
         char *path;
         struct sx_file_stamp stamp;
     } *own; /* this rank's files */
-    int n_own;
+    int64_t n_own, own_capacity;
+};
+
+struct sx_parts {
+    struct part_table *tables;
+    int64_t n_tables, capacity;
 };
 
 /* Of ranks in these seats: out_places[r]. */
@@ -39,12 +48,15 @@ void parts_place(const struct sx_seat *seats, int n, struct part_place *out_plac
 const char *parts_substitute(struct sx_arena *arena, const char *pattern, const struct part_place *place);
 
 /* A file that has the footer where the one of that size has it, and zeros elsewhere; its path, in the arena.
- * It goes with `parts`. */
-SX_MUST_CHECK enum sx_status parts_stand_in(struct sx_parts *parts, struct sx_arena *arena,
+ * It goes with the table. */
+SX_MUST_CHECK enum sx_status parts_stand_in(struct part_table *table, struct sx_arena *arena,
                                             const struct part_file *file, const char **out_path,
                                             struct sx_error *error);
 /* Remembers what the file is now. */
-SX_MUST_CHECK enum sx_status parts_keep(struct sx_parts *parts, const char *path,
+SX_MUST_CHECK enum sx_status parts_keep(struct part_table *table, const char *path,
                                         const struct sx_file_stamp *stamp, struct sx_error *error);
+/* Writes "rank 1's PATH" where an error names the file in memory. */
+void parts_name_ranks(const struct part_table *table, struct sx_error *error);
+void parts_table_release(struct part_table *table);
 
 #endif

@@ -97,7 +97,7 @@ static enum sx_status run_together(struct stachio_query *query, enum sx_status s
     if (status == SX_OK)
         status = agree(query, error);
     if (status == SX_OK)
-        status = sx_run_execute(query->run, error);
+        status = sx_parts_explain(query->db->parts, sx_run_execute(query->run, error), error);
     return sx_ranks_meet(query->db, status, error);
 }
 
@@ -145,6 +145,8 @@ static void follow_table(struct stachio_db *db, const char *const *texts, int n_
     struct sx_error error = {0};
     enum sx_status status =
         sx_frontend_add_table(db->frontend, texts[0], texts + 1, n_texts - 1, NULL, &error);
+    if (status == SX_OK)
+        sx_parts_drop(db->parts, texts[0]);
     (void)sx_ranks_meet(db, status, &error);
 }
 

@@ -303,8 +303,7 @@ static bool is_name_byte(char byte) {
     return isalnum((unsigned char)byte) || byte == '_' || (unsigned char)byte >= 0x80;
 }
 
-/* Does the name stand in the text as a word, or within quotes? */
-static bool mentions(const char *sql, const char *name) {
+bool sx_frontend_mentions(const char *sql, const char *name) {
     const size_t length = strlen(name);
     for (size_t i = 0; i < length; i++)
         if (name[i] == '"' || (unsigned char)name[i] >= 0x80)
@@ -328,7 +327,7 @@ static const char *find_stand_in(struct sx_frontend *frontend, const struct sx_f
 enum sx_status sx_duckdb_refuse_parts(const struct sx_frontend *frontend, const char *sql,
                                       struct sx_error *error) {
     for (int i = 0; i < frontend->n_tables && !sx_statement_only_tells(sql); i++)
-        if (frontend->tables[i].parts && mentions(sql, frontend->tables[i].name))
+        if (frontend->tables[i].parts && sx_frontend_mentions(sql, frontend->tables[i].name))
             return sx_error_set(error, SX_UNSUPPORTED,
                                 "each rank has files of its own of table %s, and DuckDB runs on rank 0 alone",
                                 frontend->tables[i].name);
@@ -369,7 +368,7 @@ enum sx_status sx_duckdb_make_views(struct sx_frontend *frontend, const char *sq
     for (int i = 0; i < frontend->n_tables; i++) {
         struct sx_frontend_table *table = &frontend->tables[i];
         enum sx_status status = SX_OK;
-        if (!all && !mentions(sql, table->name)) {
+        if (!all && !sx_frontend_mentions(sql, table->name)) {
             if (table->view == SX_VIEW_STAND_IN && purpose == SX_VIEWS_FOR_RUNNING)
                 status = undo_stand_in(frontend, table, error);
         } else if (stand_in) {

@@ -33,6 +33,8 @@ struct sx_stand_in_source {
 void sx_frontend_set_stand_ins(struct sx_frontend *frontend, struct sx_stand_in_source source);
 /* Tables in order of registration; *out_names is borrowed until the next call. */
 int sx_frontend_tables(struct sx_frontend *frontend, const char *const **out_names);
+/* Whether the SQL may be about the table: its name stands in the text as a word, or within quotes. */
+bool sx_frontend_mentions(const char *sql, const char *name);
 /* The files of the table whose SX_FILE error ended the last call; 0: of none. */
 int sx_frontend_broken_files(const struct sx_frontend *frontend, const char *const **out_files);
 /* Columns of a table, in `arena`. */
