@@ -14,6 +14,7 @@ struct target {
     const struct link *chain;
     struct sx_sink *sink;
     struct sx_pending_build **pending; /* joins in the chain whose build side has no pipelines yet */
+    int n_exchanges;                   /* between here and the chain's end */
 };
 
 struct builder {
@@ -171,7 +172,7 @@ static enum sx_status build_join(struct builder *b, const struct sx_plan *plan, 
     SX_TRY(sx_join_build_create(b->run, plan, &build, b->error));
     const struct sx_pending_filter *on_build = NULL;
     SX_TRY(sx_filters_below(b->run, plan, 1, filters, &on_build, b->error));
-    SX_TRY(sx_pending_add(b->run, build, on_build, target.pending, b->error));
+    SX_TRY(sx_pending_add(b->run, build, on_build, target.n_exchanges, target.pending, b->error));
     SX_TRY(sx_join_probe_create(b->run, build, &probe, b->error));
     struct target probed = target;
     SX_TRY(prepend(b, probe, &probed));
@@ -205,12 +206,15 @@ static enum sx_status build_exchange(struct builder *b, const struct sx_plan *pl
     struct sx_source *source;
     const struct sx_pending_filter *below = NULL;
     SX_TRY(sx_exchange_create(b->run, plan, join, is_build, &sink, &source, b->error));
-    SX_TRY(build_pending(b, target)); /* the child's scans may be filtered by them */
     SX_TRY(sx_filters_below(b->run, plan, 0, filters, &below, b->error));
-    if (sx_exchange_wants_size(plan, is_build))
+    if (sx_exchange_wants_size(plan, is_build)) {
         SX_TRY(build_kept(b, plan->children[0], sink, below));
-    else
-        SX_TRY(build_into(b, plan->children[0], sink, below));
+        return add_pipeline(b, source, target);
+    }
+    /* one chain with what it drives: the smallest of all its joins is built first */
+    const struct target driven = {
+        .sink = sink, .pending = target.pending, .n_exchanges = target.n_exchanges + 1};
+    SX_TRY(build_node(b, plan->children[0], driven, below));
     return add_pipeline(b, source, target);
 }
 

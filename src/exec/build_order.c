@@ -101,8 +101,12 @@ static enum sx_status add_filter(struct sx_run *run, struct sx_join_build *join,
 }
 
 /* If a key of `to` is equal to the key of `from` in every row that stays. */
-static enum sx_status filter_by(struct sx_run *run, struct sx_join_build *from, const struct sx_plan *to,
+static enum sx_status filter_by(struct sx_run *run, const struct sx_pending_build *by,
+                                const struct sx_pending_build *filtered,
                                 const struct sx_pending_filter **filters, struct sx_error *error) {
+    struct sx_join_build *from = by->build;
+    const struct sx_plan *to = filtered->build->plan;
+    const bool crosses = to->u.join.build_is_everywhere || by->n_exchanges != filtered->n_exchanges;
     if (!from->scheduled || !filters_chain(&from->plan->u.join))
         return SX_OK;
     struct sx_origin wanted = probe_key_origin(from->plan, 0);
@@ -111,7 +115,7 @@ static enum sx_status filter_by(struct sx_run *run, struct sx_join_build *from, 
         struct sx_origin mine = probe_key_origin(to, k);
         bool equal = mine.plan == wanted.plan && mine.column == wanted.column;
         if (equal && !key->null_equal && key->build->kind == SX_EXPR_COLUMN)
-            SX_TRY(add_filter(run, from, key->build->column, to->u.join.build_is_everywhere, filters, error));
+            SX_TRY(add_filter(run, from, key->build->column, crosses, filters, error));
     }
     return SX_OK;
 }
@@ -119,14 +123,15 @@ static enum sx_status filter_by(struct sx_run *run, struct sx_join_build *from, 
 /* ---- the list ---- */
 
 enum sx_status sx_pending_add(struct sx_run *run, struct sx_join_build *build,
-                              const struct sx_pending_filter *filters, struct sx_pending_build **list,
-                              struct sx_error *error) {
+                              const struct sx_pending_filter *filters, int n_exchanges,
+                              struct sx_pending_build **list, struct sx_error *error) {
     struct sx_pending_build *made = SX_ARENA_NEW(&run->arena, struct sx_pending_build);
     if (!made)
         return sx_no_memory(error, "a join");
     *made = (struct sx_pending_build){.build = build,
                                       .filters = filters,
                                       .rows = estimate_plan(run, build->plan->children[1]).rows,
+                                      .n_exchanges = n_exchanges,
                                       .next = *list};
     *list = made;
     return SX_OK;
@@ -151,7 +156,7 @@ enum sx_status sx_pending_take(struct sx_run *run, struct sx_pending_build *list
             SX_TRY(add_filter(run, f->join, f->column, f->crosses || is_everywhere, &filters, error));
     for (struct sx_pending_build *p = list; p && may_lose_build_rows(best->build->plan->u.join.kind);
          p = p->next)
-        SX_TRY(filter_by(run, p->build, best->build->plan, &filters, error));
+        SX_TRY(filter_by(run, p, best, &filters, error));
     *out_filters = filters;
     return SX_OK;
 }

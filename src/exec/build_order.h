@@ -10,13 +10,14 @@ struct sx_pending_build {
     struct sx_join_build *build;
     const struct sx_pending_filter *filters; /* on the build child's output; of joins above */
     double rows;                             /* estimate of what it has to keep */
+    int n_exchanges;                         /* behind it in the chain */
     bool taken;
     struct sx_pending_build *next;
 };
 
-/* Adds to *list. */
+/* Adds to *list. With as many exchanges behind them joins probe rows where they are. */
 SX_MUST_CHECK enum sx_status sx_pending_add(struct sx_run *run, struct sx_join_build *build,
-                                            const struct sx_pending_filter *filters,
+                                            const struct sx_pending_filter *filters, int n_exchanges,
                                             struct sx_pending_build **list, struct sx_error *error);
 
 /* The next join to build and the filters on its build child that can be had by now; *out_build NULL: all are
