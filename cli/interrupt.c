@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
+static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 static pthread_t main_thread;
 static _Atomic(struct stachio_query *) current;
 static atomic_bool seen;
@@ -28,9 +29,16 @@ void interrupt_install(void) {
     main_thread = pthread_self();
     struct sigaction action = {.sa_handler = handle_interrupt};
     sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGHUP, &action, NULL);
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+        sigaction(signals[i], &action, NULL);
+}
+
+void interrupt_block(sigset_t *out_previous) {
+    sigset_t blocked;
+    sigemptyset(&blocked);
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+        sigaddset(&blocked, signals[i]);
+    pthread_sigmask(SIG_BLOCK, &blocked, out_previous);
 }
 
 void interrupt_set_query(struct stachio_query *query) {

@@ -1,10 +1,10 @@
 #include "progress.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "interrupt.h"
 #include "message.h"
 
 enum { REDRAW_MS = 100, LINE_MS = 1000 };
@@ -74,9 +74,8 @@ void progress_start(struct progress *progress, struct stachio_query *query, enum
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&progress->wake, &attributes);
     pthread_condattr_destroy(&attributes);
-    sigset_t all, previous;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &previous);
+    sigset_t previous;
+    interrupt_block(&previous);
     progress->runs = pthread_create(&progress->thread, NULL, run_progress, progress) == 0;
     pthread_sigmask(SIG_SETMASK, &previous, NULL);
 }

@@ -10,6 +10,7 @@
 #include "api/ranks.h"
 #include "api/system.h"
 #include "base/huge_pages.h"
+#include "base/signals.h"
 #include "storage/stand_in.h"
 
 enum { MAX_THREADS = 4096, DIRECT_SLAB_BYTES = 16 << 20 };

@@ -3,7 +3,7 @@
 
 #include "api/library.h"
 #include "api/ranks.h"
-#include "api/system.h"
+#include "base/signals.h"
 #include "net/local.h"
 
 struct follower {

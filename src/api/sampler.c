@@ -5,6 +5,7 @@
 
 #include "api/system.h"
 #include "base/array.h"
+#include "base/signals.h"
 
 static bool add_sample(struct sx_sampler *sampler) {
     struct stachio_bench_sample *grown =

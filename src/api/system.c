@@ -71,13 +71,3 @@ double sx_system_seconds(void) {
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
-
-void sx_signals_block(sigset_t *out_previous) {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, out_previous);
-}
-
-void sx_signals_restore(const sigset_t *previous) {
-    pthread_sigmask(SIG_SETMASK, previous, NULL);
-}

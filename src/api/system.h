@@ -1,8 +1,7 @@
-/* What this process may use of the machine, and thread helpers. */
+/* What this process may use of the machine. */
 #ifndef SX_API_SYSTEM_H
 #define SX_API_SYSTEM_H
 
-#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,9 +13,5 @@ uint64_t sx_system_memory(void);
 
 /* Seconds of the monotonic clock. */
 double sx_system_seconds(void);
-
-/* Threads created in between get no signals. */
-void sx_signals_block(sigset_t *out_previous);
-void sx_signals_restore(const sigset_t *previous);
 
 #endif

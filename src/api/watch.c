@@ -3,7 +3,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "api/system.h"
+#include "base/signals.h"
 
 enum { REPEAT_MS = 10 };
 

@@ -1,9 +1,10 @@
 #include "base/team.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
+
+#include "base/signals.h"
 
 struct member {
     struct sx_team *team;
@@ -47,9 +48,8 @@ static void *member_main(void *argument) {
 }
 
 static bool start_members(struct sx_team *team) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    sigset_t before;
+    sx_signals_block(&before);
     bool started = true;
     for (int i = 1; i < team->members && started; i++) {
         struct member *member = &team->threads[i];
@@ -58,7 +58,7 @@ static bool start_members(struct sx_team *team) {
         if (started)
             team->started++;
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    sx_signals_restore(&before);
     return started;
 }
 

@@ -3,10 +3,10 @@
  * it, maybe with nothing. When the announcements of all ranks are there each knows what it sends and
  * receives, and all exchange at once. So the link's collective calls have one order on all ranks, whatever
  * the channels do; credits, ends and failures stay with the channels. */
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/signals.h"
 #include "net/link.h"
 #include "net/state.h"
 
@@ -308,11 +308,10 @@ enum sx_status sx_net_set_link(struct sx_net *net, struct sx_link *link, struct 
     pthread_mutex_lock(&net->lock);
     net->rounds = rounds;
     pthread_mutex_unlock(&net->lock);
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    sigset_t before;
+    sx_signals_block(&before);
     const int failed = pthread_create(&rounds->thread, NULL, run, rounds);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    sx_signals_restore(&before);
     if (!failed)
         return SX_OK;
     pthread_mutex_lock(&net->lock);

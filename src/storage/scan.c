@@ -1,10 +1,10 @@
 #include "storage/scan.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "base/signals.h"
 #include "storage/scan_state.h"
 #include "storage/stand_in.h"
 
@@ -14,20 +14,18 @@ static enum sx_status no_memory(struct sx_error *error) {
 
 /* ---- storage ---- */
 
-/* Reader threads get no signals. */
 static enum sx_status start_threads(struct sx_storage *storage, int n_threads, struct sx_error *error) {
-    sigset_t all, previous;
+    sigset_t previous;
     storage->threads = calloc((size_t)n_threads + 1, sizeof *storage->threads);
     if (!storage->threads)
         return no_memory(error);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &previous);
+    sx_signals_block(&previous);
     int failure = 0;
     while (storage->n_threads < n_threads && !failure) {
         failure = pthread_create(&storage->threads[storage->n_threads], NULL, scan_reader_main, storage);
         storage->n_threads += failure == 0;
     }
-    pthread_sigmask(SIG_SETMASK, &previous, NULL);
+    sx_signals_restore(&previous);
     if (failure)
         return sx_error_set(error, SX_OUT_OF_MEMORY, "out of memory: a reader thread could not start: %s",
                             strerror(failure));

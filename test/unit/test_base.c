@@ -1,5 +1,7 @@
 /* Memory pool, thread team, errors, arena, tensors' ownership. */
 #include <assert.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -77,6 +79,10 @@ static void count_member(int member, void *context) {
     struct counted *counted = context;
     atomic_fetch_add(&counted->calls, 1);
     atomic_fetch_or(&counted->members, 1 << member);
+    sigset_t blocked;
+    pthread_sigmask(SIG_BLOCK, NULL, &blocked);
+    assert(sigismember(&blocked, SIGINT) == (member != 0)); /* member 0 is the caller */
+    assert(!sigismember(&blocked, SIGSEGV) && !sigismember(&blocked, SIGABRT));
 }
 
 static void test_team(void) {

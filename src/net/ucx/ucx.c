@@ -1,4 +1,3 @@
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/signals.h"
 #include "net/ucx/load.h"
 #include "net/ucx/ucx_state.h"
 
@@ -102,16 +102,15 @@ static enum sx_status start(struct sx_transport *transport, const struct sx_tran
     struct sx_ucx *ucx = (struct sx_ucx *)transport;
     ucx->events = events;
     ucx->context = context;
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    sigset_t before;
+    sx_signals_block(&before);
     enum sx_status status = sx_lifeline_watch(ucx->lifeline, take_lost, ucx, error);
     if (status == SX_OK) {
         ucx->has_thread = pthread_create(&ucx->thread, NULL, sx_ucx_thread, ucx) == 0;
         if (!ucx->has_thread)
             status = sx_error_set(error, SX_OUT_OF_MEMORY, "the system refused to start a thread");
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    sx_signals_restore(&before);
     return status;
 }
 
