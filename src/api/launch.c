@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -56,6 +57,22 @@ static void quieten_ucx(void) {
     setenv("UCX_LOG_LEVEL", "fatal", 0);
 }
 
+/* Nothing listens on another address than the network's own; whoever has set it knows better. */
+void sx_launch_prepare_nccl(bool is_one_host, const char *interface) {
+    char exactly[64];
+    snprintf(exactly, sizeof exactly, "=%s", interface ? interface : "lo");
+    if (interface || is_one_host)
+        setenv("NCCL_SOCKET_IFNAME", exactly, 0);
+    setenv("NCCL_NVLS_ENABLE", "0", 1); /* no multicast: it is left alone */
+}
+
+static bool is_one_host(const struct sx_transport *transport) {
+    for (int r = 1; transport->hosts && r < transport->size; r++)
+        if (transport->hosts[r] != transport->hosts[0])
+            return false;
+    return true;
+}
+
 enum sx_status sx_launch_open(const char *interface, struct sx_net **out_net, struct sx_error *error) {
     const struct sx_ucx_options options = {
         .version = STACHIO_VERSION, .interface = interface, .launched_ranks = sx_launch_ranks()};
@@ -74,5 +91,6 @@ enum sx_status sx_launch_open(const char *interface, struct sx_net **out_net, st
     if (!open)
         return sx_error_set(error, SX_USAGE, "ranks: the network library lacks sx_ucx_open");
     SX_TRY(open(&options, &transport, error));
+    sx_launch_prepare_nccl(is_one_host(transport), interface);
     return sx_net_create(transport, out_net, error);
 }

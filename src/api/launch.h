@@ -4,6 +4,10 @@
 
 #include "net/net.h"
 
+/* What NCCL is to find in the environment if it is loaded. Before there are threads of ours: changing the
+ * environment frees what another thread may be reading. */
+void sx_launch_prepare_nccl(bool is_one_host, const char *interface);
+
 /* How many ranks the environment tells of; 1 where the process was started alone. A shell of salloc's, or a
  * batch script, is no launch, and neither is srun without an MPI interface. */
 int sx_launch_ranks(void);

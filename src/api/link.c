@@ -86,24 +86,11 @@ static enum sx_status open_link(const struct stachio_db *db, const struct functi
     return status == SX_OK ? share_reason(net, reason, error) : status;
 }
 
-/* Nothing listens on another address than the network's own. Whoever has set it knows better. */
-static void choose_interface(const struct stachio_db *db, int n_ranks, const char *interface) {
-    char exactly[64];
-    bool is_one_host = true;
-    for (int r = 1; r < n_ranks; r++)
-        is_one_host = is_one_host && !strcmp(db->seats[r].host, db->seats[0].host);
-    snprintf(exactly, sizeof exactly, "=%s", interface ? interface : "lo");
-    if (interface || is_one_host)
-        setenv("NCCL_SOCKET_IFNAME", exactly, 0);
-}
-
 /* A link, or the reason why there is none. */
-static enum sx_status find_link(struct stachio_db *db, struct sx_net *net, const char *interface,
-                                struct sx_link **out_link, char reason[REASON_BYTES],
-                                struct sx_error *error) {
+static enum sx_status find_link(struct stachio_db *db, struct sx_net *net, struct sx_link **out_link,
+                                char reason[REASON_BYTES], struct sx_error *error) {
     struct sx_link *link = NULL;
     const struct functions functions = find_functions(db);
-    choose_interface(db, sx_net_size(net), interface);
     find_reason(db, &functions, net, reason);
     SX_TRY(share_reason(net, reason, error));
     enum sx_status status = SX_OK;
@@ -117,8 +104,7 @@ static enum sx_status find_link(struct stachio_db *db, struct sx_net *net, const
     return status;
 }
 
-enum sx_status sx_ranks_link(struct stachio_db *db, struct sx_net *net, const char *interface,
-                             struct sx_error *error) {
+enum sx_status sx_ranks_link(struct stachio_db *db, struct sx_net *net, struct sx_error *error) {
     char reason[REASON_BYTES] = "", demand[REASON_BYTES] = ""; /* one rank's is all ranks' */
     struct sx_link *link = NULL;
     snprintf(db->network, sizeof db->network, "%s", sx_net_transport(net));
@@ -128,7 +114,7 @@ enum sx_status sx_ranks_link(struct stachio_db *db, struct sx_net *net, const ch
         snprintf(demand, sizeof demand, "STACHIO_TRANSPORT=nccl");
     SX_TRY(share_reason(net, demand, error));
     if (db->device.library)
-        SX_TRY(find_link(db, net, interface, &link, reason, error));
+        SX_TRY(find_link(db, net, &link, reason, error));
     if (*demand && !link)
         return sx_error_set(error, SX_USAGE, "%s: %s", demand, *reason ? reason : "ranks run on processors");
     if (!db->device.library)

@@ -19,10 +19,8 @@ enum stachio_status sx_ranks_open_launched(const struct stachio_options *options
 /* Either's, of one rank. Takes the net over in every case. */
 enum stachio_status sx_ranks_open_one(const struct stachio_options *options, struct sx_net *net,
                                       struct stachio_db **out_db, struct stachio_error *error);
-/* Collective, before queries: rows go from GPU to GPU where all ranks can; db->network says so. `interface`:
- * see sx_launch_open. */
-SX_MUST_CHECK enum sx_status sx_ranks_link(struct stachio_db *db, struct sx_net *net, const char *interface,
-                                           struct sx_error *error);
+/* Collective, before queries: rows go from GPU to GPU where all ranks can; db->network says so. */
+SX_MUST_CHECK enum sx_status sx_ranks_link(struct stachio_db *db, struct sx_net *net, struct sx_error *error);
 /* Such a rank goes; rank 0 tells the others to. */
 void sx_ranks_leave(struct stachio_db *db);
 /* Ends the ranks, if there are several. */

@@ -46,7 +46,7 @@ enum stachio_status sx_ranks_open_one(const struct stachio_options *options, str
         sx_net_close(net);
         return status;
     }
-    if (agree(db, net, &inner) != SX_OK || sx_ranks_link(db, net, interface_of(options), &inner) != SX_OK) {
+    if (agree(db, net, &inner) != SX_OK || sx_ranks_link(db, net, &inner) != SX_OK) {
         sx_db_release(db);
         sx_net_close(net);
         return sx_api_fail(&inner, error);

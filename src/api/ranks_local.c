@@ -1,6 +1,7 @@
 /* Ranks that are threads of one process. */
 #include <stdlib.h>
 
+#include "api/launch.h"
 #include "api/library.h"
 #include "api/ranks.h"
 #include "base/signals.h"
@@ -75,6 +76,7 @@ enum stachio_status sx_ranks_open_local(const struct stachio_options *options, i
     struct stachio_error unheard;
     struct sx_error inner = {0};
     struct sx_net **nets = calloc((size_t)n, sizeof *nets);
+    sx_launch_prepare_nccl(true, NULL);
     enum sx_status made = nets ? sx_net_local_create(n, count_hosts(), nets, &inner)
                                : sx_error_set(&inner, SX_OUT_OF_MEMORY, "no memory for %d ranks", n);
     if (made != SX_OK) {

@@ -98,6 +98,9 @@ EXPORT int ncclCommInitRankConfig(struct ncclComm **comm, int n_ranks, ncclUniqu
                                   struct nccl_config *config) {
     if (config->magic != nccl_config_magic || config->blocking || n_ranks > MOST_RANKS)
         fail("a communicator that can't be", (size_t)n_ranks, config->magic);
+    const char *multicast = getenv("NCCL_NVLS_ENABLE"), *interface = getenv("NCCL_SOCKET_IFNAME");
+    if (!multicast || strcmp(multicast, "0") != 0 || !interface)
+        fail("an environment that is not prepared", 0, 0);
     struct ncclComm *made = calloc(1, sizeof *made);
     pthread_mutex_lock(&lock);
     for (int i = 0; made && i < MOST_ROOMS && !made->room; i++) {

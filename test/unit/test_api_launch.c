@@ -1,6 +1,7 @@
-/* What the variables of mpirun and srun say. */
+/* What the variables of mpirun and srun say, and those that NCCL is given. */
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "api/launch.h"
@@ -23,6 +24,15 @@ static void forget(void) {
 /* Ranks on this host; 1 where the process is bound. */
 static int shared(int ranks) {
     return sx_system_processors() >= sysconf(_SC_NPROCESSORS_ONLN) ? ranks : 1;
+}
+
+static void check_nccl(bool is_one_host, const char *interface, const char *expected) {
+    unsetenv("NCCL_SOCKET_IFNAME");
+    setenv("NCCL_NVLS_ENABLE", "1", 1);
+    sx_launch_prepare_nccl(is_one_host, interface);
+    const char *chosen = getenv("NCCL_SOCKET_IFNAME");
+    assert(expected ? chosen && !strcmp(chosen, expected) : !chosen);
+    assert(!strcmp(getenv("NCCL_NVLS_ENABLE"), "0"));
 }
 
 static void check_tasks(const char *tasks, const char *node, int ranks) {
@@ -56,5 +66,9 @@ int main(void) {
     setenv("OMPI_COMM_WORLD_SIZE", "6", 1);
     setenv("OMPI_COMM_WORLD_LOCAL_SIZE", "2", 1);
     assert(sx_launch_ranks() == 6 && sx_launch_local_ranks() == shared(2));
+    check_nccl(true, NULL, "=lo");
+    check_nccl(true, "eth1", "=eth1");
+    check_nccl(false, "eth1", "=eth1");
+    check_nccl(false, NULL, NULL);
     return 0;
 }

@@ -42,7 +42,6 @@ struct nccl_link {
 
 static enum sx_status load(void **out_library, struct nccl_functions *out, struct sx_error *error) {
     const char *wanted = getenv("STACHIO_NCCL_LIBRARY");
-    setenv("NCCL_NVLS_ENABLE", "0", 1); /* no multicast: it is left alone */
     void *library = dlopen(wanted && *wanted ? wanted : "libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
     if (!library)
         return sx_error_set(error, SX_UNSUPPORTED, "no NCCL: %s", dlerror());
