@@ -106,13 +106,15 @@ static void destroy(struct bench *bench, struct bench_case *c) {
 
 static enum sx_status take_payload(struct bench_worker *worker, struct bench_case *c,
                                    const struct sx_tensor *build_rows) {
-    const struct sx_backend_ops *ops = worker->bench->ops;
-    for (int k = 0; k < c->n_payload; k++) {
-        struct sx_tensor out = {0};
-        SX_TRY(ops->gather(worker->stream, ops->join_payload(c->join, k), build_rows, &out));
-        sx_tensor_release(&out);
-    }
-    return SX_OK;
+    struct sx_tensor out[MOST_PAYLOAD] = {0};
+    int32_t payload[MOST_PAYLOAD];
+    for (int k = 0; k < c->n_payload; k++)
+        payload[k] = k;
+    const enum sx_status status =
+        worker->bench->ops->join_gather(worker->stream, c->join, payload, c->n_payload, build_rows, out);
+    for (int k = 0; k < c->n_payload; k++)
+        sx_tensor_release(&out[k]);
+    return status;
 }
 
 static enum sx_status use_probe(struct bench_worker *worker, struct bench_case *c,

@@ -1,5 +1,7 @@
 #include "exec/evaluator.h"
 
+#include <stdlib.h>
+
 enum sx_status sx_evaluator_init(struct sx_run *run, struct sx_expression *const *expressions,
                                  int32_t n_expressions, const struct sx_type *input_types, int32_t n_inputs,
                                  struct sx_evaluator *out_evaluator, struct sx_error *error) {
@@ -50,20 +52,30 @@ struct sx_type *sx_plan_types(struct sx_run *run, const struct sx_plan *plan) {
     return types;
 }
 
+static enum sx_status gather_some(struct sx_worker *worker, const struct sx_batch *batch,
+                                  const int32_t *projection, int32_t n_projection,
+                                  const struct sx_tensor *index, struct sx_tensor *out_columns) {
+    const struct sx_tensor **columns = calloc((size_t)n_projection + 1, sizeof *columns);
+    if (!columns)
+        return sx_no_memory(sx_worker_error(worker), "a list of columns");
+    for (int32_t i = 0; i < n_projection; i++)
+        columns[i] = &batch->columns[projection ? projection[i] : i];
+    const enum sx_status status =
+        sx_ops(worker)->gather_columns(worker->stream, columns, n_projection, index, out_columns);
+    free(columns);
+    return status;
+}
+
 enum sx_status sx_batch_gather(struct sx_worker *worker, const struct sx_batch *batch,
                                const int32_t *projection, int32_t n_projection, const struct sx_tensor *index,
                                struct sx_batch *out_batch) {
-    enum sx_status status = SX_OK;
     struct sx_batch made = {0};
-    int64_t rows = index ? index->length : batch->rows;
-    SX_GO(sx_batch_create(n_projection, rows, &made, sx_worker_error(worker)));
-    for (int32_t i = 0; i < n_projection; i++) {
-        const struct sx_tensor *column = &batch->columns[projection[i]];
-        if (index)
-            SX_GO(sx_ops(worker)->gather(worker->stream, column, index, &made.columns[i]));
-        else
-            sx_tensor_share(column, &made.columns[i]);
-    }
+    enum sx_status status;
+    SX_GO(sx_batch_create(n_projection, index ? index->length : batch->rows, &made, sx_worker_error(worker)));
+    if (index)
+        SX_GO(gather_some(worker, batch, projection, n_projection, index, made.columns));
+    for (int32_t i = 0; i < n_projection && !index; i++)
+        sx_tensor_share(&batch->columns[projection ? projection[i] : i], &made.columns[i]);
     *out_batch = made;
     return SX_OK;
 out:

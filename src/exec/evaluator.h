@@ -28,7 +28,8 @@ SX_MUST_CHECK enum sx_status sx_evaluator_select(struct sx_evaluator *evaluator,
 /* Types of a plan node's output columns, in the run's arena; NULL: no memory. */
 struct sx_type *sx_plan_types(struct sx_run *run, const struct sx_plan *plan);
 
-/* out_batch: columns[projection[i]] gathered by `index`; index NULL shares all rows. */
+/* out_batch: columns[projection[i]] (NULL: columns[i]) gathered by `index`, which has no negative positions;
+ * index NULL shares all rows. */
 SX_MUST_CHECK enum sx_status sx_batch_gather(struct sx_worker *worker, const struct sx_batch *batch,
                                              const int32_t *projection, int32_t n_projection,
                                              const struct sx_tensor *index, struct sx_batch *out_batch);

@@ -28,20 +28,10 @@ static enum sx_status keep(struct sx_exchange *exchange, struct sx_worker *worke
     return SX_OK;
 }
 
-/* Rows of `batch` at the positions in `index`. */
-static enum sx_status gather_rows(struct sx_worker *worker, const struct sx_batch *batch,
-                                  const struct sx_tensor *index, struct sx_batch *out_batch) {
-    enum sx_status status = SX_OK;
-    SX_TRY(sx_batch_create(batch->n_columns, index->length, out_batch, sx_worker_error(worker)));
-    for (int c = 0; c < batch->n_columns && status == SX_OK; c++)
-        status = sx_ops(worker)->gather(worker->stream, &batch->columns[c], index, &out_batch->columns[c]);
-    return status;
-}
-
 static enum sx_status keep_some(struct sx_exchange *exchange, struct sx_worker *worker,
                                 const struct sx_batch *batch, const struct sx_tensor *index) {
     struct sx_batch made = {0};
-    enum sx_status status = gather_rows(worker, batch, index, &made);
+    enum sx_status status = sx_batch_gather(worker, batch, NULL, batch->n_columns, index, &made);
     if (status == SX_OK)
         status = keep(exchange, worker, &made);
     sx_batch_release(&made);
@@ -199,7 +189,7 @@ static enum sx_status send_everywhere(struct sx_exchange *exchange, struct sx_wo
 static enum sx_status take_heavy(struct sx_exchange *exchange, struct sx_worker *worker,
                                  const struct sx_batch *batch, const struct sx_tensor *heavy) {
     struct sx_batch made = {0};
-    enum sx_status status = gather_rows(worker, batch, heavy, &made);
+    enum sx_status status = sx_batch_gather(worker, batch, NULL, batch->n_columns, heavy, &made);
     if (status == SX_OK && exchange->is_build)
         status = send_everywhere(exchange, worker, &made);
     if (status == SX_OK)

@@ -191,6 +191,21 @@ static void note_build_column(int32_t column, void *context) {
 }
 
 /* The build child's columns that are output or that the residual reads. */
+int32_t sx_join_payload_index(const struct sx_join_build *build, int32_t column) {
+    for (int32_t i = 0; i < build->n_payload; i++)
+        if (build->payload[i] == column)
+            return i;
+    return -1;
+}
+
+const int32_t *sx_join_payload_of(struct sx_run *run, const struct sx_join_build *build) {
+    const struct sx_join_plan *join = &build->plan->u.join;
+    int32_t *payload_of = SX_ARENA_ARRAY(&run->arena, join->n_build_output, int32_t);
+    for (int32_t i = 0; payload_of && i < join->n_build_output; i++)
+        payload_of[i] = sx_join_payload_index(build, join->build_output[i]);
+    return payload_of;
+}
+
 static enum sx_status choose_payload(struct sx_join_build *build, struct sx_run *run,
                                      struct sx_error *error) {
     const struct sx_join_plan *join = &build->plan->u.join;

@@ -13,8 +13,8 @@ struct join_probe {
     bool has_residual;
     int32_t *residual_columns; /* of (probe child, build child) that the residual reads */
     int32_t n_residual_columns;
-    int32_t *payload_of; /* per build output column: where it is in the table's payload */
-    struct sx_mark mark; /* MARK only */
+    const int32_t *payload_of; /* per build output column: where it is in the table's payload */
+    struct sx_mark mark;       /* MARK only */
 };
 
 /* One batch on its way through the probe. */
@@ -45,14 +45,6 @@ static void release_pairs(struct pairs *pairs) {
     sx_tensor_release(&pairs->build_rows);
 }
 
-/* Where build child's column `column` is in the table's payload. */
-static int32_t payload_index(const struct sx_join_build *build, int32_t column) {
-    for (int32_t i = 0; i < build->n_payload; i++)
-        if (build->payload[i] == column)
-            return i;
-    return -1;
-}
-
 /* Batch over (probe child's columns, build child's columns) with those that the residual reads. */
 static enum sx_status residual_input(struct probing *p, const struct pairs *pairs,
                                      struct sx_batch *out_batch) {
@@ -68,9 +60,9 @@ static enum sx_status residual_input(struct probing *p, const struct pairs *pair
             SX_GO(p->ops->gather(p->worker->stream, &p->batch->columns[c], &pairs->probe_rows,
                                  &made.columns[c]));
         } else {
-            const struct sx_tensor *payload =
-                p->ops->join_payload(probe->build->table, payload_index(probe->build, c - n_probe));
-            SX_GO(p->ops->gather(p->worker->stream, payload, &pairs->build_rows, &made.columns[c]));
+            const int32_t at = sx_join_payload_index(probe->build, c - n_probe);
+            SX_GO(p->ops->join_gather(p->worker->stream, probe->build->table, &at, 1, &pairs->build_rows,
+                                      &made.columns[c]));
         }
     }
     *out_batch = made;
@@ -122,39 +114,42 @@ static enum sx_status next_pairs(struct probing *p, enum sx_probe_mode mode, str
 
 /* ---- output ---- */
 
+/* Build columns by `build_rows` (NULL: all null). */
+static enum sx_status make_build_columns(struct probing *p, const struct sx_tensor *build_rows, int64_t rows,
+                                         struct sx_tensor *out_columns) {
+    const struct sx_join_plan *join = &p->probe->build->plan->u.join;
+    const struct sx_plan *build_child = p->probe->build->plan->children[1];
+    if (build_rows)
+        return p->ops->join_gather(p->worker->stream, p->probe->build->table, p->probe->payload_of,
+                                   join->n_build_output, build_rows, out_columns);
+    for (int32_t i = 0; i < join->n_build_output; i++) {
+        struct sx_scalar null = {.type = build_child->columns[join->build_output[i]].type, .is_null = true};
+        SX_TRY(p->ops->constant(p->worker->stream, &null, rows, &out_columns[i]));
+    }
+    return SX_OK;
+}
+
 /* Probe columns by `probe_rows` (NULL: all rows), build columns by `build_rows` (NULL: all null). */
 static enum sx_status emit_rows(struct probing *p, const struct sx_tensor *probe_rows,
                                 const struct sx_tensor *build_rows) {
     const struct sx_join_plan *join = &p->probe->build->plan->u.join;
-    const struct sx_plan *build_child = p->probe->build->plan->children[1];
     const int64_t rows = probe_rows ? probe_rows->length : p->batch->rows;
-    struct sx_batch made = {0};
+    struct sx_batch made = {0}, probe = {0};
     enum sx_status status = SX_OK;
     if (rows == 0)
         return SX_OK;
     SX_GO(sx_batch_create(join->n_probe_output + join->n_build_output, rows, &made,
                           sx_worker_error(p->worker)));
+    SX_GO(sx_batch_gather(p->worker, p->batch, join->probe_output, join->n_probe_output, probe_rows, &probe));
     for (int32_t i = 0; i < join->n_probe_output; i++) {
-        const struct sx_tensor *column = &p->batch->columns[join->probe_output[i]];
-        if (probe_rows)
-            SX_GO(p->ops->gather(p->worker->stream, column, probe_rows, &made.columns[i]));
-        else
-            sx_tensor_share(column, &made.columns[i]);
+        made.columns[i] = probe.columns[i];
+        probe.columns[i] = (struct sx_tensor){0};
     }
-    for (int32_t i = 0; i < join->n_build_output; i++) {
-        struct sx_tensor *out = &made.columns[join->n_probe_output + i];
-        if (build_rows) {
-            const struct sx_tensor *payload =
-                p->ops->join_payload(p->probe->build->table, p->probe->payload_of[i]);
-            SX_GO(p->ops->gather(p->worker->stream, payload, build_rows, out));
-        } else {
-            struct sx_scalar null = {.type = build_child->columns[join->build_output[i]].type,
-                                     .is_null = true};
-            SX_GO(p->ops->constant(p->worker->stream, &null, rows, out));
-        }
-    }
+    SX_GO(make_build_columns(p, build_rows, rows, &made.columns[join->n_probe_output]));
+    sx_batch_release(&probe);
     return sx_emit(p->worker, p->at + 1, &made);
 out:
+    sx_batch_release(&probe);
     sx_batch_release(&made);
     return status;
 }
@@ -400,11 +395,9 @@ enum sx_status sx_join_probe_create(struct sx_run *run, struct sx_join_build *bu
     SX_TRY(init_residual(probe, run, error));
     if (join->kind == SX_JOIN_MARK)
         SX_TRY(sx_mark_init(run, build->plan, &probe->mark, error));
-    probe->payload_of = SX_ARENA_ARRAY(&run->arena, join->n_build_output, int32_t);
+    probe->payload_of = sx_join_payload_of(run, build);
     if (!probe->payload_of)
         return sx_no_memory(error, "a join");
-    for (int32_t i = 0; i < join->n_build_output; i++)
-        probe->payload_of[i] = payload_index(build, join->build_output[i]);
     *out_transform = &probe->transform;
     return SX_OK;
 }

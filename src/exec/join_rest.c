@@ -4,7 +4,8 @@
 struct join_rest {
     struct sx_source source;
     struct sx_join_build *build;
-    bool wanted; /* rows that matched, else those that did not */
+    const int32_t *payload_of; /* as in join_probe.c */
+    bool wanted;               /* rows that matched, else those that did not */
     atomic_int_fast64_t next;
 };
 
@@ -23,13 +24,8 @@ static enum sx_status make_rows(struct join_rest *rest, struct sx_worker *worker
                                  .is_null = true};
         SX_GO(sx_ops(worker)->constant(worker->stream, &null, rows->length, &made.columns[i]));
     }
-    for (int32_t i = 0; i < join->n_build_output; i++) {
-        int32_t at = 0;
-        while (rest->build->payload[at] != join->build_output[i])
-            at++;
-        const struct sx_tensor *payload = sx_ops(worker)->join_payload(rest->build->table, at);
-        SX_GO(sx_ops(worker)->gather(worker->stream, payload, rows, &made.columns[n_probe + i]));
-    }
+    SX_GO(sx_ops(worker)->join_gather(worker->stream, rest->build->table, rest->payload_of,
+                                      join->n_build_output, rows, &made.columns[n_probe]));
     *out_batch = made;
     return SX_OK;
 out:
@@ -66,6 +62,9 @@ enum sx_status sx_join_rest_create(struct sx_run *run, struct sx_join_build *bui
     if (!rest)
         return sx_no_memory(error, "a join");
     rest->build = build;
+    rest->payload_of = sx_join_payload_of(run, build);
+    if (!rest->payload_of)
+        return sx_no_memory(error, "a join");
     rest->wanted = build->plan->u.join.kind == SX_JOIN_RIGHT_SEMI;
     rest->source.next = rest_next;
     *out_source = &rest->source;

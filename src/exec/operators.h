@@ -100,6 +100,10 @@ struct sx_join_build {
 };
 SX_MUST_CHECK enum sx_status sx_join_build_create(struct sx_run *run, const struct sx_plan *plan,
                                                   struct sx_join_build **out_build, struct sx_error *error);
+/* Where build child's column `column` is in the table's payload; and that of each build output column, in the
+ * run's arena (NULL: no memory). */
+int32_t sx_join_payload_index(const struct sx_join_build *build, int32_t column);
+const int32_t *sx_join_payload_of(struct sx_run *run, const struct sx_join_build *build);
 SX_MUST_CHECK enum sx_status sx_join_probe_create(struct sx_run *run, struct sx_join_build *build,
                                                   struct sx_transform **out_transform,
                                                   struct sx_error *error);

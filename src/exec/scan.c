@@ -3,6 +3,7 @@
 #include "exec/scan.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "exec/prune.h"
@@ -27,23 +28,36 @@ static bool used_later(const struct sx_scan_source *scan, const struct scan_work
     return false;
 }
 
+/* Of all columns that are decoded. */
+static enum sx_status narrow_columns(struct sx_worker *worker, struct scan_chunk *chunk, int32_t n_columns,
+                                     const struct sx_tensor *passing) {
+    int32_t *decoded = calloc((size_t)n_columns + 1, sizeof *decoded), n = 0;
+    struct sx_batch kept = {0};
+    if (!decoded)
+        return sx_no_memory(sx_worker_error(worker), "a list of columns");
+    for (int32_t c = 0; c < n_columns; c++)
+        if (chunk->decoded[c])
+            decoded[n++] = c;
+    const enum sx_status status = sx_batch_gather(worker, &chunk->columns, decoded, n, passing, &kept);
+    for (int32_t i = 0; i < n && status == SX_OK; i++) {
+        sx_tensor_release(&chunk->columns.columns[decoded[i]]);
+        chunk->columns.columns[decoded[i]] = kept.columns[i];
+        kept.columns[i] = (struct sx_tensor){0};
+    }
+    sx_batch_release(&kept);
+    free(decoded);
+    return status;
+}
+
 /* Keeps the rows of `passing` in the selection and in every decoded column that is still needed. */
 static enum sx_status narrow(struct sx_scan_source *scan, struct sx_worker *worker, struct scan_worker *state,
                              int32_t next_step, struct sx_tensor *passing) {
     struct scan_chunk *chunk = &state->work;
     const struct sx_backend_ops *ops = sx_ops(worker);
-    for (int32_t c = 0; c < scan->plan->u.scan.n_columns; c++) {
-        if (!chunk->decoded[c])
-            continue;
-        if (!used_later(scan, state, next_step, c)) {
+    for (int32_t c = 0; c < scan->plan->u.scan.n_columns; c++)
+        if (chunk->decoded[c] && !used_later(scan, state, next_step, c))
             drop_column(chunk, c);
-            continue;
-        }
-        struct sx_tensor kept;
-        SX_TRY(ops->gather(worker->stream, &chunk->columns.columns[c], passing, &kept));
-        sx_tensor_release(&chunk->columns.columns[c]);
-        chunk->columns.columns[c] = kept;
-    }
+    SX_TRY(narrow_columns(worker, chunk, scan->plan->u.scan.n_columns, passing));
     if (chunk->selection.length < 0) {
         chunk->selection = *passing;
         *passing = (struct sx_tensor){0};

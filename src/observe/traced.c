@@ -60,6 +60,10 @@ static int64_t rows_of_parts(const struct sx_column_read *read) {
       (struct sx_stream * stream, const struct sx_tensor *column, const struct sx_tensor *index,            \
        struct sx_tensor *out_column),                                                                       \
       (stream, column, index, out_column))                                                                  \
+    X(gather_columns, index->length,                                                                        \
+      (struct sx_stream * stream, const struct sx_tensor *const *columns, int n,                            \
+       const struct sx_tensor *index, struct sx_tensor *out_columns),                                       \
+      (stream, columns, n, index, out_columns))                                                             \
     X(concat, rows_of_all(columns, n),                                                                      \
       (struct sx_stream * stream, struct sx_type type, const struct sx_tensor *const *columns, int64_t n,   \
        bool compact, struct sx_tensor *out_column),                                                         \
@@ -132,6 +136,10 @@ static int64_t rows_of_parts(const struct sx_column_read *read) {
        enum sx_probe_mode mode, int64_t max_pairs, struct sx_probe_cursor *cursor,                          \
        struct sx_tensor *out_probe_rows, struct sx_tensor *out_build_rows),                                 \
       (stream, join, keys, rows, mode, max_pairs, cursor, out_probe_rows, out_build_rows))                  \
+    X(join_gather, build_rows->length,                                                                      \
+      (struct sx_stream * stream, const struct sx_join *join, const int32_t *payload, int n,                \
+       const struct sx_tensor *build_rows, struct sx_tensor *out_columns),                                  \
+      (stream, join, payload, n, build_rows, out_columns))                                                  \
     X(join_filter, rows_of(selection, key->length),                                                         \
       (struct sx_stream * stream, const struct sx_join *join, const struct sx_tensor *key,                  \
        const struct sx_tensor *selection, struct sx_tensor *out_selection),                                 \

@@ -194,6 +194,11 @@ struct sx_backend_ops {
      * bytes. */
     SX_MUST_CHECK enum sx_status (*gather)(struct sx_stream *stream, const struct sx_tensor *column,
                                            const struct sx_tensor *index, struct sx_tensor *out_column);
+    /* The same of n columns, by an index without negative positions. On failure nothing is owned. */
+    SX_MUST_CHECK enum sx_status (*gather_columns)(struct sx_stream *stream,
+                                                   const struct sx_tensor *const *columns, int n,
+                                                   const struct sx_tensor *index,
+                                                   struct sx_tensor *out_columns);
     /* All rows of `n` columns of one type, in order, FLAT. With `compact` string bytes are copied to a heap
      * of their own (so the parts' buffers go free), otherwise shared. n may be 0 (then `type` says what is
      * empty). */
@@ -284,10 +289,14 @@ struct sx_backend_ops {
                                                 int *out_parts);
     SX_MUST_CHECK enum sx_status (*join_build)(struct sx_stream *stream, struct sx_join *join, int part);
     void (*join_info)(const struct sx_join *join, struct sx_join_info *out_info);
-    /* Payload column k of all build rows; borrowed from the join (share it to keep it). Order of build rows:
-     * any. On a host backend strings that all came DICT or CONSTANT, of whatever dictionaries, are one DICT
-     * column over distinct entries if those are at most 4096, and may be one if they are more. */
-    const struct sx_tensor *(*join_payload)(const struct sx_join *join, int k);
+    /* Payload columns payload[0] to payload[n - 1] of build rows (I64, none negative), as gather_columns
+     * gives them. Build rows are numbered from 0 to info's rows, in any order. On a host backend strings that
+     * all came DICT or CONSTANT, of whatever dictionaries, are one DICT column over distinct entries if those
+     * are at most 4096, and may be one if they are more. */
+    SX_MUST_CHECK enum sx_status (*join_gather)(struct sx_stream *stream, const struct sx_join *join,
+                                                const int32_t *payload, int n,
+                                                const struct sx_tensor *build_rows,
+                                                struct sx_tensor *out_columns);
     /* Matching pairs, at most max_pairs of them from where the cursor stands: probe rows (I32, ascending) and
      * build rows (I64). Sets cursor->done when the batch is through. */
     SX_MUST_CHECK enum sx_status (*join_probe)(struct sx_stream *stream, const struct sx_join *join,

@@ -11,8 +11,7 @@ static enum sx_status read_payload(struct conformance *c, const struct join_case
                                    const struct sides *sides, const struct sx_join *join, int64_t *original) {
     struct sx_tensor got[N_PAYLOAD] = {0};
     enum sx_status status = SX_OK;
-    for (int k = 0; k < N_PAYLOAD; k++)
-        SX_GO(conformance_receive(c, c->backend->ops.join_payload(join, k), &got[k]));
+    SX_GO(join_case_receive_all(c, join, got));
     bool lengths = got[0].length == test->build_rows && got[1].length == test->build_rows &&
                    got[2].length == test->build_rows;
     if (!CONFORM(c, lengths, "payload of %lld rows", (long long)got[0].length))

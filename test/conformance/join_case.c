@@ -168,6 +168,45 @@ enum sx_status join_case_send_slices(struct conformance *c, const struct sx_tens
     return SX_OK;
 }
 
+enum sx_status join_case_payload(struct conformance *c, const struct sx_join *join, int k,
+                                 struct sx_tensor *out_column) {
+    struct sx_join_info info;
+    struct sx_tensor rows;
+    c->backend->ops.join_info(join, &info);
+    SX_TRY(c->backend->ops.iota(c->stream, SX_TYPE_I64, 0, info.rows, &rows));
+    const int32_t payload = k;
+    const enum sx_status status =
+        c->backend->ops.join_gather(c->stream, join, &payload, 1, &rows, out_column);
+    sx_tensor_release(&rows);
+    return status;
+}
+
+enum sx_status join_case_receive_all(struct conformance *c, const struct sx_join *join,
+                                     struct sx_tensor *out_columns) {
+    const int32_t payload[N_PAYLOAD] = {2, 0, 1};
+    struct sx_tensor rows = {0}, columns[N_PAYLOAD] = {0};
+    struct sx_join_info info;
+    enum sx_status status;
+    c->backend->ops.join_info(join, &info);
+    SX_GO(c->backend->ops.iota(c->stream, SX_TYPE_I64, 0, info.rows, &rows));
+    SX_GO(c->backend->ops.join_gather(c->stream, join, payload, N_PAYLOAD, &rows, columns));
+    for (int k = 0; k < N_PAYLOAD; k++)
+        SX_GO(conformance_receive(c, &columns[k], &out_columns[payload[k]]));
+out:
+    join_case_release_all(columns, N_PAYLOAD);
+    sx_tensor_release(&rows);
+    return status;
+}
+
+enum sx_status join_case_receive(struct conformance *c, const struct sx_join *join, int k,
+                                 struct sx_tensor *out_column) {
+    struct sx_tensor column;
+    SX_TRY(join_case_payload(c, join, k, &column));
+    const enum sx_status status = conformance_receive(c, &column, out_column);
+    sx_tensor_release(&column);
+    return status;
+}
+
 void join_case_release_all(struct sx_tensor *columns, int n) {
     for (int k = 0; k < n; k++)
         sx_tensor_release(&columns[k]);

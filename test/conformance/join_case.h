@@ -44,6 +44,15 @@ int64_t join_case_expected_matches(const struct numbering *numbering, int64_t pr
 SX_MUST_CHECK enum sx_status join_case_send_slices(struct conformance *c, const struct sx_tensor *columns,
                                                    int n, int64_t first, int64_t rows, struct sx_tensor *out);
 void join_case_release_all(struct sx_tensor *columns, int n);
+/* Payload column k of all build rows, on the backend. */
+SX_MUST_CHECK enum sx_status join_case_payload(struct conformance *c, const struct sx_join *join, int k,
+                                               struct sx_tensor *out_column);
+/* All N_PAYLOAD columns together, on the host. */
+SX_MUST_CHECK enum sx_status join_case_receive_all(struct conformance *c, const struct sx_join *join,
+                                                   struct sx_tensor *out_columns);
+/* One on the host. */
+SX_MUST_CHECK enum sx_status join_case_receive(struct conformance *c, const struct sx_join *join, int k,
+                                               struct sx_tensor *out_column);
 /* Rows [first, first + rows) of the build side. */
 SX_MUST_CHECK enum sx_status join_case_append_batch(struct conformance *c, struct sx_join *join,
                                                     const struct join_case *test, const struct sides *sides,

@@ -30,6 +30,10 @@ SX_MUST_CHECK enum sx_status sx_cpu_eval_select(struct sx_stream *stream, struct
                                                 struct sx_tensor *out_selection);
 SX_MUST_CHECK enum sx_status sx_cpu_gather(struct sx_stream *stream, const struct sx_tensor *column,
                                            const struct sx_tensor *index, struct sx_tensor *out_column);
+SX_MUST_CHECK enum sx_status sx_cpu_gather_columns(struct sx_stream *stream,
+                                                   const struct sx_tensor *const *columns, int n,
+                                                   const struct sx_tensor *index,
+                                                   struct sx_tensor *out_columns);
 SX_MUST_CHECK enum sx_status sx_cpu_concat(struct sx_stream *stream, struct sx_type type,
                                            const struct sx_tensor *const *columns, int64_t n, bool compact,
                                            struct sx_tensor *out_column);
@@ -80,7 +84,10 @@ SX_MUST_CHECK enum sx_status sx_cpu_join_finish(struct sx_stream *stream, struct
                                                 int *out_parts);
 SX_MUST_CHECK enum sx_status sx_cpu_join_build(struct sx_stream *stream, struct sx_join *join, int part);
 void sx_cpu_join_info(const struct sx_join *join, struct sx_join_info *out_info);
-const struct sx_tensor *sx_cpu_join_payload(const struct sx_join *join, int k);
+SX_MUST_CHECK enum sx_status sx_cpu_join_gather(struct sx_stream *stream, const struct sx_join *join,
+                                                const int32_t *payload, int n,
+                                                const struct sx_tensor *build_rows,
+                                                struct sx_tensor *out_columns);
 SX_MUST_CHECK enum sx_status sx_cpu_join_probe(struct sx_stream *stream, const struct sx_join *join,
                                                const struct sx_tensor *keys, int64_t rows,
                                                enum sx_probe_mode mode, int64_t max_pairs,

@@ -266,6 +266,15 @@ void sx_cpu_join_info(const struct sx_join *join, struct sx_join_info *out_info)
     out_info->has_range = !join->is_unsigned || (out_info->key_min >= 0 && out_info->key_max >= 0);
 }
 
-const struct sx_tensor *sx_cpu_join_payload(const struct sx_join *join, int k) {
-    return &join->payload[k];
+enum sx_status sx_cpu_join_gather(struct sx_stream *stream, const struct sx_join *join,
+                                  const int32_t *payload, int n, const struct sx_tensor *build_rows,
+                                  struct sx_tensor *out_columns) {
+    const struct sx_tensor **columns = calloc((size_t)n + 1, sizeof *columns);
+    if (!columns)
+        return sx_error_set(&stream->error, SX_OUT_OF_MEMORY, "no memory for %d columns", n);
+    for (int i = 0; i < n; i++)
+        columns[i] = &join->payload[payload[i]];
+    const enum sx_status status = sx_cpu_gather_columns(stream, columns, n, build_rows, out_columns);
+    free(columns);
+    return status;
 }

@@ -176,3 +176,16 @@ enum sx_status sx_cpu_gather(struct sx_stream *stream, const struct sx_tensor *c
     out_column->length = index->length;
     return SX_OK;
 }
+
+enum sx_status sx_cpu_gather_columns(struct sx_stream *stream, const struct sx_tensor *const *columns, int n,
+                                     const struct sx_tensor *index, struct sx_tensor *out_columns) {
+    for (int i = 0; i < n; i++) {
+        const enum sx_status status = sx_cpu_gather(stream, columns[i], index, &out_columns[i]);
+        if (status == SX_OK)
+            continue;
+        for (int done = 0; done < i; done++)
+            sx_tensor_release(&out_columns[done]);
+        return status;
+    }
+    return SX_OK;
+}

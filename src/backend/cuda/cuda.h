@@ -167,6 +167,8 @@ enum sx_status sx_cuda_eval_select(struct sx_stream *base, struct sx_eval *eval,
                                    const struct sx_tensor *selection, struct sx_tensor *out_selection);
 enum sx_status sx_cuda_gather(struct sx_stream *base, const struct sx_tensor *column,
                               const struct sx_tensor *index, struct sx_tensor *out_column);
+enum sx_status sx_cuda_gather_columns(struct sx_stream *base, const struct sx_tensor *const *columns, int n,
+                                      const struct sx_tensor *index, struct sx_tensor *out_columns);
 enum sx_status sx_cuda_concat(struct sx_stream *base, struct sx_type type,
                               const struct sx_tensor *const *columns, int64_t n, bool compact,
                               struct sx_tensor *out_column);
@@ -212,7 +214,8 @@ enum sx_status sx_cuda_join_append(struct sx_stream *base, struct sx_join *join,
 enum sx_status sx_cuda_join_finish(struct sx_stream *base, struct sx_join *join, int *out_parts);
 enum sx_status sx_cuda_join_build(struct sx_stream *base, struct sx_join *join, int part);
 void sx_cuda_join_info(const struct sx_join *join, struct sx_join_info *out_info);
-const struct sx_tensor *sx_cuda_join_payload(const struct sx_join *join, int k);
+enum sx_status sx_cuda_join_gather(struct sx_stream *base, const struct sx_join *join, const int32_t *payload,
+                                   int n, const struct sx_tensor *build_rows, struct sx_tensor *out_columns);
 enum sx_status sx_cuda_join_probe(struct sx_stream *base, const struct sx_join *join,
                                   const struct sx_tensor *keys, int64_t rows, enum sx_probe_mode mode,
                                   int64_t max_pairs, struct sx_probe_cursor *cursor,

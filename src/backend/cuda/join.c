@@ -65,6 +65,9 @@ void sx_cuda_join_destroy(struct sx_stream *base, struct sx_join *join) {
     sx_buffer_release(join->slots);
     sx_buffer_release(join->starts);
     sx_buffer_release(join->runs);
+    sx_buffer_release(join->payload_rows);
+    free(join->rows_at);
+    free(join->rows_valid_at);
     free(join->workers);
     free(join->types);
     free(join->null_equal);
@@ -80,6 +83,8 @@ static bool allocate(struct sx_join *join) {
     join->ranges = calloc(keys, sizeof *join->ranges);
     join->keys = calloc(keys, sizeof *join->keys);
     join->payload = calloc(payload, sizeof *join->payload);
+    join->rows_at = calloc(payload, sizeof *join->rows_at);
+    join->rows_valid_at = calloc(payload, sizeof *join->rows_valid_at);
     join->workers = calloc((size_t)join->n_workers + 1, sizeof *join->workers);
     join->users = calloc(1, sizeof *join->users);
     join->filter = calloc(1, sizeof *join->filter);
@@ -88,7 +93,7 @@ static bool allocate(struct sx_join *join) {
     if (join->filter)
         pthread_mutex_init(&join->filter->lock, NULL);
     return join->types && join->null_equal && join->ranges && join->keys && join->payload && join->workers &&
-           join->users && join->filter;
+           join->rows_at && join->rows_valid_at && join->users && join->filter;
 }
 
 enum sx_status sx_cuda_join_create(struct sx_stream *base, const struct sx_join_spec *spec,
@@ -228,10 +233,6 @@ void sx_cuda_join_info(const struct sx_join *join, struct sx_join_info *out_info
     out_info->key_max = join->ranges[0].max ^ bias;
     /* an UBIGINT beyond BIGINT has no range that can be shown */
     out_info->has_range = !is_unsigned || (out_info->key_min >= 0 && out_info->key_max >= 0);
-}
-
-const struct sx_tensor *sx_cuda_join_payload(const struct sx_join *join, int k) {
-    return &join->payload[k];
 }
 
 /* ---- streams that use it, and marks ---- */

@@ -275,5 +275,8 @@ enum sx_status sx_cuda_join_build(struct sx_stream *base, struct sx_join *join, 
     struct cuda_stream *stream;
     (void)part; /* the only one */
     SX_TRY(cuda_enter(base, &stream));
-    return join->n_keys ? make_table(stream, join) : SX_OK;
+    if (join->n_keys == 0)
+        return SX_OK;
+    SX_TRY(cuda_join_make_rows(stream, join));
+    return make_table(stream, join);
 }

@@ -34,6 +34,22 @@ void cuda_select_flags_i64(cudaStream_t stream, const uint8_t *flags, int64_t n,
  * `index` NULL: i. `out_valid` may be NULL where no row is null. index_is_i64 tells its type. */
 void cuda_gather_values(cudaStream_t stream, struct cuda_column column, const void *index, bool index_is_i64,
                         int width, int64_t n, void *out_values, uint8_t *out_valid);
+/* How the values of a column go from row to row: `from_step` bytes and `from_valid_step` validity bytes lie
+ * between two rows where they come from, as in the rows of a join's table. */
+struct cuda_move {
+    const uint8_t *from, *from_valid; /* from_valid NULL: no nulls */
+    uint8_t *to, *to_valid;           /* to_valid NULL: not wanted */
+    uint32_t from_step, from_valid_step, to_step, to_valid_step;
+    uint32_t width; /* 1, 2, 4, 8 or 16 */
+};
+enum { CUDA_MOVES = 16 };
+struct cuda_moves {
+    struct cuda_move columns[CUDA_MOVES];
+    int32_t n;
+};
+/* Row index[i] (NULL: i; none is negative) of each column to its row i. */
+void cuda_move_rows(cudaStream_t stream, const struct cuda_moves *moves, const void *index, bool index_is_i64,
+                    int64_t n);
 void cuda_fill_iota_i32(cudaStream_t stream, int32_t *out, int64_t first, int64_t n);
 void cuda_fill_iota_i64(cudaStream_t stream, int64_t *out, int64_t first, int64_t n);
 void cuda_mark_index(cudaStream_t stream, const int32_t *index, int64_t n, uint8_t *mask);

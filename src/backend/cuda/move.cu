@@ -29,6 +29,32 @@ static void gather_width(cudaStream_t stream, struct cuda_column column, const v
                   (T *)out, out_valid);
 }
 
+template <typename T>
+__device__ static inline void move_value(const struct cuda_move &move, int64_t from, int64_t to) {
+    *(T *)(move.to + to * move.to_step) = *(const T *)(move.from + from * move.from_step);
+}
+
+/* Bytes a row moves: 4 or 8 of the index, and for each column 2 w; where columns lie side by side at random,
+ * the sectors of the row once. */
+template <typename I> __global__ void move_rows(struct cuda_moves moves, const I *index, int64_t n) {
+    for (int64_t i = cuda_thread(); i < n; i += cuda_threads()) {
+        const int64_t row = index ? (int64_t)index[i] : i;
+        for (int c = 0; c < moves.n; c++) {
+            const struct cuda_move &move = moves.columns[c];
+            switch (move.width) {
+            case 1: move_value<uint8_t>(move, row, i); break;
+            case 2: move_value<uint16_t>(move, row, i); break;
+            case 4: move_value<uint32_t>(move, row, i); break;
+            case 8: move_value<uint64_t>(move, row, i); break;
+            default: move_value<word16>(move, row, i);
+            }
+            if (move.to_valid)
+                move.to_valid[i * move.to_valid_step] =
+                    !move.from_valid || move.from_valid[row * move.from_valid_step];
+        }
+    }
+}
+
 template <typename I> __global__ void fill_iota(I *out, int64_t first, int64_t n) {
     for (int64_t i = cuda_thread(); i < n; i += cuda_threads())
         out[i] = (I)(first + i);
@@ -85,6 +111,13 @@ void cuda_gather_values(cudaStream_t stream, struct cuda_column column, const vo
     case 8: gather_width<uint64_t>(stream, column, index, index_is_i64, n, out_values, out_valid); break;
     default: gather_width<word16>(stream, column, index, index_is_i64, n, out_values, out_valid);
     }
+}
+void cuda_move_rows(cudaStream_t stream, const struct cuda_moves *moves, const void *index, bool index_is_i64,
+                    int64_t n) {
+    if (index_is_i64)
+        SX_LAUNCH(move_rows, cuda_blocks(n), CUDA_THREADS, 0, stream, *moves, (const int64_t *)index, n);
+    else
+        SX_LAUNCH(move_rows, cuda_blocks(n), CUDA_THREADS, 0, stream, *moves, (const int32_t *)index, n);
 }
 void cuda_fill_iota_i32(cudaStream_t stream, int32_t *out, int64_t first, int64_t n) {
     SX_LAUNCH(fill_iota, cuda_blocks(n), CUDA_THREADS, 0, stream, out, first, n);

@@ -1,0 +1,77 @@
+/* Several columns by one index in one launch: the index is read once, and so is a row whose columns lie side
+ * by side. */
+#include "backend/cuda/gather.h"
+
+#include <stdlib.h>
+
+enum sx_status gather_add(struct gather *gather, const struct sx_tensor *like, const struct gather_from *from,
+                          struct sx_tensor *out_column) {
+    struct cuda_stream *stream = gather->stream;
+    const bool is_coded = like->layout == SX_DICT;
+    struct sx_tensor made;
+    if (gather->moves.n == CUDA_MOVES)
+        SX_TRY(gather_flush(gather));
+    SX_TRY(sx_tensor_create(stream->base.pool, is_coded ? sx_type_of(SX_TYPE_I32) : like->type, gather->rows,
+                            from->valid != NULL, &made, &stream->base.error));
+    const uint32_t width = (uint32_t)sx_type_bytes(made.type);
+    gather->moves.columns[gather->moves.n++] = (struct cuda_move){
+        .from = from->values,
+        .from_valid = from->valid,
+        .to = made.values,
+        .to_valid = made.valid,
+        .from_step = from->step ? from->step : width,
+        .from_valid_step = from->step ? from->step : 1,
+        .to_step = width,
+        .to_valid_step = 1,
+        .width = width,
+    };
+    made.type = like->type;
+    made.layout = like->layout;
+    made.dict = is_coded ? sx_dict_retain(like->dict) : NULL;
+    made.heap = is_coded ? NULL : sx_buffer_retain(like->heap);
+    *out_column = made;
+    return SX_OK;
+}
+
+enum sx_status gather_flush(struct gather *gather) {
+    const int n = gather->moves.n;
+    gather->moves.n = 0;
+    if (n == 0 || gather->rows == 0)
+        return SX_OK;
+    struct cuda_moves moves = gather->moves;
+    moves.n = n;
+    cuda_move_rows(gather->stream->handle, &moves, gather->index->values,
+                   gather->index->type.id == SX_TYPE_I64, gather->rows);
+    return cuda_launched(gather->stream, "gather");
+}
+
+/* A constant is one for any rows. */
+static enum sx_status add_column(struct gather *gather, const struct sx_tensor *column,
+                                 struct sx_tensor *out_column) {
+    if (column->layout == SX_CONSTANT) {
+        sx_tensor_share(column, out_column);
+        out_column->length = gather->rows;
+        return SX_OK;
+    }
+    if (column->layout == SX_DICT && column->dict->values.length == 0)
+        return sx_cuda_gather(&gather->stream->base, column, gather->index, out_column);
+    return gather_add(gather, column, &(struct gather_from){column->values, column->valid, 0}, out_column);
+}
+
+enum sx_status sx_cuda_gather_columns(struct sx_stream *base, const struct sx_tensor *const *columns, int n,
+                                      const struct sx_tensor *index, struct sx_tensor *out_columns) {
+    struct cuda_stream *stream;
+    SX_TRY(cuda_enter(base, &stream));
+    struct gather gather = {.stream = stream, .index = index, .rows = index->length};
+    enum sx_status status = SX_OK;
+    int made = 0;
+    while (made < n && status == SX_OK) {
+        status = add_column(&gather, columns[made], &out_columns[made]);
+        made += status == SX_OK;
+    }
+    if (status == SX_OK)
+        status = gather_flush(&gather);
+    for (int i = 0; i < made && status != SX_OK; i++)
+        sx_tensor_release(&out_columns[i]);
+    return status;
+}

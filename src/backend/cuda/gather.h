@@ -1,0 +1,27 @@
+/* Columns that are gathered together. */
+#ifndef SX_BACKEND_CUDA_GATHER_H
+#define SX_BACKEND_CUDA_GATHER_H
+
+#include "backend/cuda/cuda.h"
+#include "backend/cuda/launch.h"
+
+struct gather {
+    struct cuda_stream *stream;
+    const struct sx_tensor *index; /* I32 or I64, none negative */
+    int64_t rows;
+    struct cuda_moves moves; /* that have not been launched */
+};
+
+/* Where a column's values (of DICT: codes) are. `step`: bytes from row to row, validity's too; 0: each stands
+ * for itself, as in a tensor. */
+struct gather_from {
+    const uint8_t *values, *valid;
+    uint32_t step;
+};
+
+/* A column like `like` (FLAT, or DICT; its own values are not looked at), which is there after the flush. */
+SX_MUST_CHECK enum sx_status gather_add(struct gather *gather, const struct sx_tensor *like,
+                                        const struct gather_from *from, struct sx_tensor *out_column);
+SX_MUST_CHECK enum sx_status gather_flush(struct gather *gather);
+
+#endif
