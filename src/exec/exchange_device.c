@@ -31,9 +31,10 @@ enum sx_status exchange_device_send_whole(struct sx_exchange *exchange, struct s
                                           const struct sx_batch *batch) {
     const int64_t offsets[] = {0, batch->rows};
     const bool to_all = exchange->mode != EXCHANGE_TO_ROOT;
+    const bool packs = exchange->compression == SX_COMPRESSION_ON;
     struct sx_buffer *frame = NULL;
     SX_TRY(sx_ops(worker)->rows_pack(worker->stream, batch, NULL, offsets, 1, -1,
-                                     exchange_place(exchange, worker), &frame));
+                                     exchange_place(exchange, worker), packs, &frame));
     if (!frame)
         return SX_OK;
     bool on_device;
@@ -49,6 +50,7 @@ enum sx_status exchange_device_send_parts(struct sx_exchange *exchange, struct s
                                           const struct sx_batch *batch, const struct sx_tensor *order,
                                           const int64_t *offsets, int n_parts) {
     const int n_ranks = exchange->n_ranks;
+    const bool packs = exchange->compression == SX_COMPRESSION_ON;
     int64_t *begins = calloc((size_t)n_ranks + 1, sizeof *begins);
     struct sx_buffer **frames = calloc((size_t)n_ranks + 1, sizeof(struct sx_buffer *));
     enum sx_status status = SX_OK;
@@ -60,7 +62,7 @@ enum sx_status exchange_device_send_parts(struct sx_exchange *exchange, struct s
     for (int r = 0; r <= n_ranks; r++)
         begins[r] = offsets[r * n_parts / n_ranks];
     SX_GO(sx_ops(worker)->rows_pack(worker->stream, batch, order, begins, n_ranks, exchange->rank,
-                                    exchange_place(exchange, worker), frames));
+                                    exchange_place(exchange, worker), packs, frames));
     for (int r = 0; r < n_ranks; r++) {
         if (!frames[r])
             continue;

@@ -95,8 +95,9 @@ static int64_t rows_of_parts(const struct sx_column_read *read) {
       (stream, hashes, words, out_selection))                                                               \
     X(rows_pack, batch->rows_bound,                                                                         \
       (struct sx_stream * stream, const struct sx_batch *batch, const struct sx_tensor *order,              \
-       const int64_t *offsets, int n_parts, int skip, int64_t sequence, struct sx_buffer **out_parts),      \
-      (stream, batch, order, offsets, n_parts, skip, sequence, out_parts))                                  \
+       const int64_t *offsets, int n_parts, int skip, int64_t sequence, bool packs,                         \
+       struct sx_buffer **out_parts),                                                                       \
+      (stream, batch, order, offsets, n_parts, skip, sequence, packs, out_parts))                           \
     X(rows_unpack, 0,                                                                                       \
       (struct sx_stream * stream, struct sx_buffer * frame, size_t bytes, const struct sx_type *types,      \
        int n_columns, struct sx_batch *out_batch, int64_t *out_sequence),                                   \

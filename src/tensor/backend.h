@@ -238,14 +238,15 @@ struct sx_backend_ops {
     /* -- rows as bytes, for other ranks -- */
     /* One frame (tensor/rows.h) in the backend's memory for each part but `skip` (-1: none) that has rows:
      * out_parts[p] with rows order[offsets[p]] … order[offsets[p + 1] - 1] (I32; NULL: the batch's own
-     * order), else NULL. All of it is there when the call returns, for whoever reads it. */
+     * order), else NULL. With `packs` columns are PACKED where that is worth it. All of it is there when the
+     * call returns, for whoever reads it. */
     SX_MUST_CHECK enum sx_status (*rows_pack)(struct sx_stream *stream, const struct sx_batch *batch,
                                               const struct sx_tensor *order, const int64_t *offsets,
-                                              int n_parts, int skip, int64_t sequence,
+                                              int n_parts, int skip, int64_t sequence, bool packs,
                                               struct sx_buffer **out_parts);
     /* The frame of `bytes` bytes at the begin of a buffer of the backend's memory, as a batch that keeps the
-     * buffer: values are not copied. Views of strings are changed in it, once. SX_INTERNAL: it is no such
-     * frame; a string that is outside of it may be told at the next synchronisation. */
+     * buffer: values are not copied, but for PACKED columns. Views of strings are changed in it, once.
+     * SX_INTERNAL: it is no such frame; what is within columns may be told at the next synchronisation. */
     SX_MUST_CHECK enum sx_status (*rows_unpack)(struct sx_stream *stream, struct sx_buffer *frame,
                                                 size_t bytes, const struct sx_type *types, int n_columns,
                                                 struct sx_batch *out_batch, int64_t *out_sequence);

@@ -6,10 +6,6 @@ _Static_assert(sizeof(struct sx_pack_header) == 16 && sizeof(struct sx_pack_bloc
 
 /* ---- blocks ---- */
 
-static unsigned bits_of(uint64_t most) {
-    return most ? PACK_WORD_BITS - (unsigned)__builtin_clzll(most) : 0;
-}
-
 /* One block's words at `words`; returns their bytes, or SIZE_MAX: no room. Room for padding is behind
  * `values`. */
 static size_t write_block(int64_t *values, int n, bool is_delta, struct sx_pack_block *block, char *words,
@@ -26,7 +22,7 @@ static size_t write_block(int64_t *values, int n, bool is_delta, struct sx_pack_
     } else {
         pack_range(values, n, &least, &most);
     }
-    const unsigned bits = bits_of((uint64_t)most - (uint64_t)least);
+    const unsigned bits = pack_bits_of((uint64_t)most - (uint64_t)least);
     const size_t bytes = pack_words_bytes(n, bits);
     block->base = (uint64_t)least;
     block->bits = (uint8_t)bits;

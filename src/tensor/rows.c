@@ -2,32 +2,68 @@
 
 #include <string.h>
 
+#include "tensor/pack_words.h"
+
 _Static_assert(sizeof(struct sx_rows_frame) % SX_ROWS_ALIGNMENT == 0 &&
                    sizeof(struct sx_rows_column) % SX_ROWS_ALIGNMENT == 0,
                "heads align");
+
+enum { HALF_BYTES = 8 };
 
 static uint64_t aligned(uint64_t bytes) {
     return (bytes + SX_ROWS_ALIGNMENT - 1) & ~(uint64_t)(SX_ROWS_ALIGNMENT - 1);
 }
 
+/* ---- sizes ---- */
+
+int sx_rows_vectors(struct sx_type type, bool has_valid) {
+    return (sx_type_bytes(type) > HALF_BYTES ? 2 : 1) + has_valid;
+}
+
+uint64_t sx_rows_directory_bytes(int64_t rows, int n_vectors) {
+    return aligned((uint64_t)pack_blocks_of(rows) * (uint64_t)n_vectors * sizeof(struct sx_pack_block));
+}
+
+enum sx_rows_encoding sx_rows_choose(struct sx_type type, bool has_valid, int64_t rows, int64_t n_blocks,
+                                     uint64_t words_bytes) {
+    const uint64_t blocks = (uint64_t)n_blocks * (uint64_t)sx_rows_vectors(type, has_valid);
+    const uint64_t packed = blocks * sizeof(struct sx_pack_block) + words_bytes,
+                   plain = (uint64_t)rows * (sx_type_bytes(type) + has_valid);
+    return words_bytes <= UINT32_MAX && packed <= plain / 10 * 9 ? SX_ROWS_PACKED : SX_ROWS_PLAIN;
+}
+
+/* ---- making ---- */
+
+static uint64_t values_bytes(const struct sx_tensor *column, int64_t rows,
+                             const struct sx_rows_shape *shape) {
+    if (shape->encoding == SX_ROWS_PLAIN)
+        return (uint64_t)rows * sx_type_bytes(column->type);
+    return sx_rows_directory_bytes(rows, sx_rows_vectors(column->type, column->valid != NULL)) +
+           shape->words_bytes;
+}
+
 size_t sx_rows_make_head(const struct sx_batch *batch, int64_t rows, int64_t sequence,
-                         const uint64_t *heap_bytes, void *head) {
+                         const struct sx_rows_shape *shapes, void *head) {
     uint64_t at = sx_rows_head_bytes(batch->n_columns);
     struct sx_rows_column *columns = sx_rows_columns(head);
     for (int c = 0; c < batch->n_columns; c++) {
         const struct sx_tensor *column = &batch->columns[c];
+        const bool is_plain = shapes[c].encoding == SX_ROWS_PLAIN;
         columns[c] = (struct sx_rows_column){.values = at,
-                                             .heap_bytes = heap_bytes[c],
+                                             .values_bytes = values_bytes(column, rows, &shapes[c]),
+                                             .valid = column->valid ? at : 0,
+                                             .heap_bytes = shapes[c].heap_bytes,
                                              .type_id = (uint32_t)column->type.id,
                                              .precision = column->type.precision,
-                                             .scale = column->type.scale};
-        at += aligned((uint64_t)rows * sx_type_bytes(column->type));
-        if (column->valid) {
+                                             .scale = column->type.scale,
+                                             .encoding = (uint8_t)shapes[c].encoding};
+        at += aligned(columns[c].values_bytes);
+        if (column->valid && is_plain) {
             columns[c].valid = at;
             at += aligned((uint64_t)rows);
         }
         columns[c].heap = at;
-        at += aligned(heap_bytes[c]);
+        at += aligned(shapes[c].heap_bytes);
     }
     const struct sx_rows_frame frame = {
         .bytes = at, .rows = rows, .sequence = sequence, .n_columns = batch->n_columns};
@@ -41,13 +77,28 @@ static bool is_inside(uint64_t at, uint64_t bytes, uint64_t all) {
     return at % SX_ROWS_ALIGNMENT == 0 && at <= all && bytes <= all - at;
 }
 
-static bool is_column(const struct sx_rows_column *column, uint64_t rows, uint64_t all, struct sx_type type) {
-    const struct sx_type sent = {(enum sx_type_id)column->type_id, column->precision, column->scale};
+static bool is_plain(const struct sx_rows_column *column, uint64_t rows, uint64_t all, struct sx_type type) {
     uint64_t bytes;
-    return sx_type_equal(sent, type) && !__builtin_mul_overflow(rows, sx_type_bytes(type), &bytes) &&
-           is_inside(column->values, bytes, all) && is_inside(column->valid, column->valid ? rows : 0, all) &&
-           is_inside(column->heap, column->heap_bytes, all) &&
-           (type.id == SX_TYPE_VARCHAR || column->heap_bytes == 0);
+    return !__builtin_mul_overflow(rows, sx_type_bytes(type), &bytes) && bytes == column->values_bytes &&
+           is_inside(column->valid, column->valid ? rows : 0, all);
+}
+
+static bool is_packed(const struct sx_rows_column *column, int64_t rows, struct sx_type type) {
+    return sx_rows_may_pack(type) && (uint64_t)rows / SX_PACK_BLOCK <= column->values_bytes &&
+           sx_rows_directory_bytes(rows, sx_rows_vectors(type, column->valid != 0)) <= column->values_bytes;
+}
+
+static bool is_column(const struct sx_rows_column *column, int64_t rows, uint64_t all, struct sx_type type) {
+    const struct sx_type sent = {(enum sx_type_id)column->type_id, column->precision, column->scale};
+    if (!sx_type_equal(sent, type) || !is_inside(column->values, column->values_bytes, all) ||
+        !is_inside(column->heap, column->heap_bytes, all) ||
+        (type.id != SX_TYPE_VARCHAR && column->heap_bytes > 0))
+        return false;
+    switch (column->encoding) {
+    case SX_ROWS_PLAIN: return is_plain(column, (uint64_t)rows, all, type);
+    case SX_ROWS_PACKED: return is_packed(column, rows, type);
+    default: return false;
+    }
 }
 
 enum sx_status sx_rows_check_head(const void *head, size_t bytes, const struct sx_type *types, int n_columns,
@@ -61,31 +112,40 @@ enum sx_status sx_rows_check_head(const void *head, size_t bytes, const struct s
     const struct sx_rows_column *columns =
         (const struct sx_rows_column *)((const struct sx_rows_frame *)head + 1);
     for (int c = 0; c < n_columns; c++)
-        if (!is_column(&columns[c], (uint64_t)frame.rows, frame.bytes, types[c]))
+        if (!is_column(&columns[c], frame.rows, frame.bytes, types[c]))
             return sx_error_set(error, SX_INTERNAL, "rows of another rank: column %d is another one", c);
     return SX_OK;
 }
 
-enum sx_status sx_rows_place(const void *head, struct sx_buffer *frame, struct sx_batch *out_batch,
-                             struct sx_error *error) {
+/* A PLAIN column, in the frame. */
+static void point_at(const struct sx_rows_column *place, struct sx_buffer *frame, struct sx_tensor *column) {
+    char *base = frame->data;
+    column->values = base + place->values;
+    column->valid = place->valid ? (uint8_t *)base + place->valid : NULL;
+    column->values_buffer = sx_buffer_retain(frame);
+    if (column->valid)
+        column->valid_buffer = sx_buffer_retain(frame);
+    if (place->heap_bytes)
+        column->heap = sx_buffer_retain(frame);
+}
+
+enum sx_status sx_rows_place(const void *head, struct sx_buffer *frame, struct sx_pool *pool,
+                             struct sx_batch *out_batch, struct sx_error *error) {
     const struct sx_rows_frame *known = head;
     const struct sx_rows_column *columns = (const struct sx_rows_column *)(known + 1);
-    char *base = frame->data;
+    enum sx_status status = SX_OK;
     SX_TRY(sx_batch_create(known->n_columns, known->rows, out_batch, error));
-    for (int c = 0; c < known->n_columns; c++) {
+    for (int c = 0; c < known->n_columns && status == SX_OK; c++) {
+        const struct sx_type type = {(enum sx_type_id)columns[c].type_id, columns[c].precision,
+                                     columns[c].scale};
         struct sx_tensor *column = &out_batch->columns[c];
-        *column = (struct sx_tensor){
-            .type = {(enum sx_type_id)columns[c].type_id, columns[c].precision, columns[c].scale},
-            .layout = SX_FLAT,
-            .length = known->rows,
-            .values = base + columns[c].values,
-            .valid = columns[c].valid ? (uint8_t *)base + columns[c].valid : NULL,
-            .values_buffer = sx_buffer_retain(frame),
-        };
-        if (column->valid)
-            column->valid_buffer = sx_buffer_retain(frame);
-        if (columns[c].heap_bytes)
-            column->heap = sx_buffer_retain(frame);
+        *column = (struct sx_tensor){.type = type, .layout = SX_FLAT, .length = known->rows};
+        if (columns[c].encoding == SX_ROWS_PLAIN)
+            point_at(&columns[c], frame, column);
+        else
+            status = sx_tensor_create(pool, type, known->rows, columns[c].valid != 0, column, error);
     }
-    return SX_OK;
+    if (status != SX_OK)
+        sx_batch_release(out_batch);
+    return status;
 }

@@ -1,13 +1,21 @@
 /* Frames: rows of a batch as bytes of one block in the backend's memory, as rows_pack (backend.h) writes and
- * rows_unpack reads them. First the head: a sx_rows_frame and a sx_rows_column for each column; then values,
- * validity and long strings of each column, all FLAT, each at a multiple of 16. Views of long strings have
- * their offset in the column's strings in place of the pointer. The host makes and checks heads only. */
+ * rows_unpack reads them. First the head: a sx_rows_frame and a sx_rows_column for each column; then what the
+ * columns are made of, each part at a multiple of 16. The host makes and checks heads only.
+ *
+ * PLAIN: values, validity and long strings, FLAT; views of long strings have their offset in the column's
+ * strings in place of the pointer. PACKED: vectors of 64-bit integers in frames of reference. A column has
+ * one vector of its values, sign-extended (two of 16 bytes: low halves, high halves), and one of validity if
+ * it has nulls. Of each 1,024 rows each vector has a block (pack.h), all of them in one directory, block
+ * after block and the vectors of each side by side; the blocks' words follow it. Null rows count as any
+ * value. */
 #ifndef SX_TENSOR_ROWS_H
 #define SX_TENSOR_ROWS_H
 
 #include "tensor/tensor.h"
 
-enum { SX_ROWS_ALIGNMENT = 16 };
+enum { SX_ROWS_ALIGNMENT = 16, SX_ROWS_VECTORS = 3 /* of a column, at most */ };
+
+enum sx_rows_encoding { SX_ROWS_PLAIN, SX_ROWS_PACKED, SX_ROWS_ENCODINGS };
 
 struct sx_rows_frame {
     uint64_t bytes; /* of the frame, with its head */
@@ -19,12 +27,20 @@ struct sx_rows_frame {
 
 /* Offsets are from the frame's begin. */
 struct sx_rows_column {
-    uint64_t values;
-    uint64_t valid; /* 0: no nulls */
+    uint64_t values, values_bytes; /* PACKED: the directory, with the words behind it */
+    uint64_t valid;                /* 0: no nulls; PACKED: else that of the values */
     uint64_t heap, heap_bytes;
     uint32_t type_id;
     uint8_t precision, scale;
-    uint8_t unused[10];
+    uint8_t encoding; /* enum sx_rows_encoding */
+    uint8_t unused[1];
+};
+
+/* What a head needs to know of a column but its type. */
+struct sx_rows_shape {
+    enum sx_rows_encoding encoding;
+    uint64_t words_bytes; /* PACKED */
+    uint64_t heap_bytes;  /* behind long views */
 };
 
 static inline size_t sx_rows_head_bytes(int n_columns) {
@@ -34,16 +50,31 @@ static inline struct sx_rows_column *sx_rows_columns(void *head) {
     return (struct sx_rows_column *)((struct sx_rows_frame *)head + 1);
 }
 
-/* The head of a frame with `rows` rows of `batch`, of which column c has heap_bytes[c] behind long views.
- * `head`: sx_rows_head_bytes of it. Returns the frame's bytes. */
+/* Strings are not packed. */
+static inline bool sx_rows_may_pack(struct sx_type type) {
+    return type.id != SX_TYPE_VARCHAR;
+}
+/* Vectors of a PACKED column. */
+int sx_rows_vectors(struct sx_type type, bool has_valid);
+/* Of a PACKED column: its words are behind that. */
+uint64_t sx_rows_directory_bytes(int64_t rows, int n_vectors);
+/* The encoding that is worth it for columns of so many values in parts, if their blocks' words are so large:
+ * packed they take a tenth less, or they stay plain. */
+enum sx_rows_encoding sx_rows_choose(struct sx_type type, bool has_valid, int64_t rows, int64_t n_blocks,
+                                     uint64_t words_bytes);
+
+/* The head of a frame with `rows` rows of `batch`. `shapes`: one a column. `head`: sx_rows_head_bytes of it.
+ * Returns the frame's bytes. */
 size_t sx_rows_make_head(const struct sx_batch *batch, int64_t rows, int64_t sequence,
-                         const uint64_t *heap_bytes, void *head);
-/* SX_INTERNAL: this is no head of a frame of `bytes` bytes with such columns. */
+                         const struct sx_rows_shape *shapes, void *head);
+/* SX_INTERNAL: this is no head of a frame of `bytes` bytes with such columns. What blocks tell has to be
+ * checked by whoever reads them. */
 SX_MUST_CHECK enum sx_status sx_rows_check_head(const void *head, size_t bytes, const struct sx_type *types,
                                                 int n_columns, struct sx_error *error);
-/* The batch whose columns are in `frame` (retained by each): values are not copied. Views of long strings are
- * still offsets. `head` has been checked; it may lie elsewhere than `frame`. */
-SX_MUST_CHECK enum sx_status sx_rows_place(const void *head, struct sx_buffer *frame,
+/* The batch whose PLAIN columns are in `frame` (retained by each): values are not copied. Views of long
+ * strings are still offsets. The others have room in memory of `pool`, to be filled. `head` has been checked;
+ * it may lie elsewhere than `frame`. */
+SX_MUST_CHECK enum sx_status sx_rows_place(const void *head, struct sx_buffer *frame, struct sx_pool *pool,
                                            struct sx_batch *out_batch, struct sx_error *error);
 
 #endif

@@ -15,9 +15,7 @@ struct blocks {
 static bool read_block(const struct blocks *vector, int64_t b, int64_t *out) {
     const struct sx_pack_block *block = &vector->blocks[b];
     const int n = pack_block_length(vector->n, b);
-    if (block->bits > PACK_WORD_BITS || block->offset > vector->words_bytes ||
-        block->offset % SX_PACK_ALIGNMENT ||
-        pack_words_bytes(n, block->bits) > vector->words_bytes - block->offset)
+    if (!pack_is_inside(block, n, vector->words_bytes))
         return false;
     pack_read_words((const void *)(vector->words + block->offset), n, block->base, block->bits, out);
     if (vector->is_delta)

@@ -110,7 +110,8 @@ def check_links(tables):
             "STACHIO_BROADCAST_BYTES": "0", "CUDA_EMULATOR_DEVICES": "3", "NCCL_EMULATOR_TELL": None, "STACHIO_TRANSPORT": None}
     with environment(**base):
         for sql in QUERIES:
-            check_equal(tables, DuckDB(tables), sql, "--fallback", "forbid", "--device", "cuda")
+            for compression in "off", "on", "auto":
+                check_equal(tables, DuckDB(tables), sql, "--fallback", "forbid", "--device", "cuda", "--shuffle-compression", compression)
     with environment(**{**base, "NCCL_EMULATOR_TELL": "1"}):
         run = run_stachio([*tables.options(), "-c", QUERIES[2], "--analyze", "--device", "cuda"]).succeeded()
         require(b"local; GPU to GPU by NCCL 2." in run.out, str(run))

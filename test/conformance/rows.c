@@ -4,9 +4,10 @@
 #include <string.h>
 
 #include "conformance.h"
+#include "tensor/pack.h"
 #include "tensor/rows.h"
 
-enum { MAX_PARTS = 8, SEQUENCE = 4711 };
+enum { MAX_PARTS = 1024, FEW_PARTS = 8, SEQUENCE = 4711 };
 
 static const struct sx_type types[] = {
     {SX_TYPE_BOOL, 0, 0},     {SX_TYPE_I16, 0, 0},     {SX_TYPE_I32, 0, 0},       {SX_TYPE_I64, 0, 0},
@@ -18,9 +19,11 @@ enum { N_TYPES = sizeof types / sizeof types[0], DICTIONARY = N_TYPES - 2, CONST
 
 /* What goes into a call. `host` and `order` are in host memory. */
 struct rows_case {
+    const struct sx_type *types; /* of the columns */
     struct sx_batch host, sent;
     struct sx_tensor order, sent_order;
     bool in_order; /* no order is given */
+    bool packs;
     int64_t offsets[MAX_PARTS + 1];
     int n_parts, skip;
 };
@@ -64,7 +67,7 @@ static enum sx_status make_order(struct conformance *c, int64_t n, struct sx_ten
 
 /* Some parts are empty; the rows before the first and behind the last are of none. */
 static void make_parts(struct conformance *c, int64_t n, struct rows_case *rows) {
-    rows->n_parts = 1 + (int)(conformance_random(c) % MAX_PARTS);
+    rows->n_parts = 1 + (int)(conformance_random(c) % FEW_PARTS);
     rows->skip = (int)(conformance_random(c) % (uint64_t)(rows->n_parts + 1)) - 1;
     const int64_t last = n > 20 ? n - 2 : n;
     int64_t at = n > 10 ? (int64_t)(conformance_random(c) % 3) : 0;
@@ -77,14 +80,20 @@ static void make_parts(struct conformance *c, int64_t n, struct rows_case *rows)
     }
 }
 
+/* Once the batch and its parts are there. */
+static enum sx_status send_case(struct conformance *c, struct rows_case *rows) {
+    SX_TRY(make_order(c, rows->host.rows, &rows->order));
+    SX_TRY(conformance_send(c, &rows->order, &rows->sent_order));
+    return c->backend->ops.batch_from_host(c->stream, &rows->host, &rows->sent);
+}
+
 static enum sx_status make_case(struct conformance *c, int64_t n, double null_share, struct rows_case *rows) {
+    rows->types = types;
     SX_TRY(sx_batch_create(N_TYPES, n, &rows->host, &c->error));
     for (int t = 0; t < N_TYPES; t++)
         SX_TRY(make_column(c, t, n, null_share, &rows->host.columns[t]));
     make_parts(c, n, rows);
-    SX_TRY(make_order(c, n, &rows->order));
-    SX_TRY(conformance_send(c, &rows->order, &rows->sent_order));
-    return c->backend->ops.batch_from_host(c->stream, &rows->host, &rows->sent);
+    return send_case(c, rows);
 }
 
 static bool are_equal(const struct rows_case *rows, int part, const struct sx_batch *got, int64_t sequence) {
@@ -108,7 +117,8 @@ static enum sx_status check_frame(struct conformance *c, const struct rows_case 
     struct sx_batch got = {0}, host = {0};
     int64_t sequence = 0;
     enum sx_status status;
-    SX_GO(c->backend->ops.rows_unpack(c->stream, frame, bytes, types, rows->host.n_columns, &got, &sequence));
+    SX_GO(c->backend->ops.rows_unpack(c->stream, frame, bytes, rows->types, rows->host.n_columns, &got,
+                                      &sequence));
     SX_GO(c->backend->ops.batch_to_host(c->stream, &got, &host));
     CONFORM(c, are_equal(rows, part, &host, sequence), "part %d of %d", part, rows->n_parts);
 out:
@@ -184,15 +194,15 @@ static enum sx_status check_part(struct conformance *c, const struct rows_case *
             "the head of part %d", part);
     SX_GO(c->backend->ops.bytes_from_host(c->stream, host, bytes, &back));
     CONFORM(c,
-            c->backend->ops.rows_unpack(c->stream, back, bytes - 16, types, rows->host.n_columns, &got,
+            c->backend->ops.rows_unpack(c->stream, back, bytes - 16, rows->types, rows->host.n_columns, &got,
                                         &sequence) == SX_INTERNAL,
             "a frame that is cut off");
     CONFORM(c,
-            c->backend->ops.rows_unpack(c->stream, back, bytes, types + 1, rows->host.n_columns - 1, &got,
-                                        &sequence) == SX_INTERNAL,
+            c->backend->ops.rows_unpack(c->stream, back, bytes, rows->types + 1, rows->host.n_columns - 1,
+                                        &got, &sequence) == SX_INTERNAL,
             "a frame of other columns");
     c->stream->error = (struct sx_error){0};
-    for (int d = 0; d < N_DAMAGES; d++)
+    for (int d = 0; d < N_DAMAGES && rows->types == types; d++)
         SX_GO(check_damage(c, rows, host, bytes, (enum damage)d));
     status = check_frame(c, rows, part, back, bytes);
 out:
@@ -205,7 +215,7 @@ static enum sx_status try_rows(struct conformance *c, struct rows_case *rows) {
     struct sx_buffer *parts[MAX_PARTS] = {0};
     enum sx_status status = SX_OK;
     SX_GO(c->backend->ops.rows_pack(c->stream, &rows->sent, rows->in_order ? NULL : &rows->sent_order,
-                                    rows->offsets, rows->n_parts, rows->skip, SEQUENCE, parts));
+                                    rows->offsets, rows->n_parts, rows->skip, SEQUENCE, rows->packs, parts));
     for (int p = 0; p < rows->n_parts; p++) {
         const bool is_wanted = p != rows->skip && rows->offsets[p + 1] > rows->offsets[p];
         if (!CONFORM(c, is_wanted == (parts[p] != NULL), "part %d of %d, but %d", p, rows->n_parts,
@@ -226,12 +236,167 @@ static enum sx_status try_shape(struct conformance *c, int64_t n, double null_sh
     struct rows_case rows = {0};
     enum sx_status status;
     SX_GO(make_case(c, n, null_share, &rows));
+    for (int i = 0; i < 4; i++) {
+        rows.in_order = i % 2;
+        rows.packs = i / 2;
+        SX_GO(try_rows(c, &rows));
+    }
+out:
+    release(&rows);
+    return status;
+}
+
+/* ---- packed ---- */
+
+static const struct sx_type ranged_types[] = {{SX_TYPE_I64, 0, 0},  {SX_TYPE_U64, 0, 0},
+                                              {SX_TYPE_I32, 0, 0},  {SX_TYPE_I16, 0, 0},
+                                              {SX_TYPE_BOOL, 0, 0}, {SX_TYPE_DECIMAL, 30, 4}};
+enum { N_RANGED = sizeof ranged_types / sizeof ranged_types[0] };
+
+/* Integers of `bits` bits above a random one, which wrap where the type ends. */
+static void fill_range(struct conformance *c, unsigned bits, struct sx_tensor *column) {
+    const size_t width = sx_type_bytes(column->type), part = width < 8 ? width : 8;
+    const uint64_t mask = bits == 64 ? UINT64_MAX : (UINT64_C(1) << bits) - 1;
+    const bool is_bool = column->type.id == SX_TYPE_BOOL;
+    for (size_t at = 0; at < width; at += part) {
+        const uint64_t base = is_bool ? 0 : conformance_random(c);
+        for (int64_t i = 0; i < column->length; i++) {
+            uint64_t value = base + (conformance_random(c) & mask);
+            if (is_bool)
+                value &= 1;
+            memcpy((char *)column->values + (size_t)i * width + at, &value, part);
+        }
+    }
+}
+
+static enum sx_status make_ranged(struct conformance *c, int64_t n, unsigned bits, double null_share,
+                                  struct rows_case *rows) {
+    rows->types = ranged_types;
+    rows->packs = true;
+    SX_TRY(sx_batch_create(N_RANGED, n, &rows->host, &c->error));
+    for (int t = 0; t < N_RANGED; t++) {
+        SX_TRY(conformance_column(c, ranged_types[t], n, FILL_RANDOM, null_share, &rows->host.columns[t]));
+        fill_range(c, bits, &rows->host.columns[t]);
+    }
+    make_parts(c, n, rows);
+    return send_case(c, rows);
+}
+
+static enum sx_status try_ranged(struct conformance *c, int64_t n, unsigned bits, double null_share) {
+    struct rows_case rows = {0};
+    enum sx_status status;
+    SX_GO(make_ranged(c, n, bits, null_share, &rows));
     SX_GO(try_rows(c, &rows));
     rows.in_order = true;
+    rows.skip = -1;
+    rows.n_parts = 1;
+    rows.offsets[0] = 0;
+    rows.offsets[1] = n;
     SX_GO(try_rows(c, &rows));
 out:
     release(&rows);
     return status;
+}
+
+/* A row each in many parts, and some in the last one. */
+static enum sx_status try_many_parts(struct conformance *c) {
+    struct rows_case rows = {0};
+    enum sx_status status;
+    SX_GO(make_ranged(c, MAX_PARTS + 200, 9, 0, &rows));
+    rows.n_parts = MAX_PARTS;
+    rows.skip = MAX_PARTS / 2;
+    for (int p = 0; p < MAX_PARTS; p++)
+        rows.offsets[p] = p;
+    rows.offsets[MAX_PARTS] = MAX_PARTS + 200;
+    SX_GO(try_rows(c, &rows));
+out:
+    release(&rows);
+    return status;
+}
+
+/* One part of one column of 1,024 integers below 1,000. */
+static enum sx_status pack_one(struct conformance *c, struct sx_buffer **out_host) {
+    const int64_t offsets[] = {0, 1024};
+    struct sx_batch host = {0}, sent = {0};
+    struct sx_buffer *frame = NULL;
+    enum sx_status status;
+    SX_GO(sx_batch_create(1, offsets[1], &host, &c->error));
+    SX_GO(conformance_column(c, ranged_types[0], offsets[1], FILL_RANDOM, 0, &host.columns[0]));
+    for (int64_t i = 0; i < offsets[1]; i++)
+        ((int64_t *)host.columns[0].values)[i] = i % 1000 - 500;
+    SX_GO(c->backend->ops.batch_from_host(c->stream, &host, &sent));
+    SX_GO(c->backend->ops.rows_pack(c->stream, &sent, NULL, offsets, 1, -1, SEQUENCE, true, &frame));
+    SX_GO(c->backend->ops.bytes_to_host(c->stream, frame, frame->size_bytes, c->pool, out_host));
+out:
+    sx_buffer_release(frame);
+    sx_batch_release(&host);
+    sx_batch_release(&sent);
+    return status;
+}
+
+/* Whether the frame is refused, at once or when its work is done. */
+static bool is_refused(struct conformance *c, struct sx_buffer *host) {
+    struct sx_buffer *frame = NULL;
+    struct sx_batch got = {0};
+    int64_t sequence;
+    enum sx_status status;
+    SX_GO(c->backend->ops.bytes_from_host(c->stream, host, host->size_bytes, &frame));
+    SX_GO(c->backend->ops.rows_unpack(c->stream, frame, host->size_bytes, ranged_types, 1, &got, &sequence));
+    status = c->backend->ops.synchronise(c->stream, "a frame");
+out:
+    sx_buffer_release(frame);
+    sx_batch_release(&got);
+    c->stream->error = (struct sx_error){0};
+    return status == SX_INTERNAL;
+}
+
+/* Sizes are as computed, and what is damaged is refused. */
+static enum sx_status try_damage(struct conformance *c) {
+    enum { BITS = 10, WORDS = BITS * 1024 / 8, DIRECTORY = 32 };
+    struct sx_buffer *host = NULL;
+    enum sx_status status;
+    SX_GO(pack_one(c, &host));
+    struct sx_rows_column *column = sx_rows_columns(host->data);
+    struct sx_pack_block *block = (struct sx_pack_block *)(void *)((char *)host->data + column->values);
+    const struct sx_rows_column column_before = *column;
+    const struct sx_pack_block block_before = *block;
+    CONFORM(c, column->encoding == SX_ROWS_PACKED && column->values_bytes == DIRECTORY + WORDS,
+            "%d, %llu bytes", column->encoding, (unsigned long long)column->values_bytes);
+    CONFORM(c, block->bits == BITS && block->base == (uint64_t)-500, "%d bits", block->bits);
+    CONFORM(c, !is_refused(c, host), "a frame as it is");
+    const struct sx_pack_block damaged[] = {{0, 0, 0, BITS + 1, {0}},
+                                            {0, 0, 0, 65, {0}},
+                                            {0, 0, 16, BITS, {0}},
+                                            {0, 0, 8, 1, {0}},
+                                            {0, 0, UINT32_MAX - 15, 1, {0}}};
+    for (size_t i = 0; i < sizeof damaged / sizeof damaged[0]; i++) {
+        *block = damaged[i];
+        CONFORM(c, is_refused(c, host), "damaged block %zu", i);
+    }
+    *block = block_before;
+    column->encoding = SX_ROWS_ENCODINGS;
+    CONFORM(c, is_refused(c, host), "an encoding that is not there");
+    *column = column_before;
+    column->values_bytes = DIRECTORY - 16;
+    CONFORM(c, is_refused(c, host), "a directory that is cut off");
+    *column = column_before;
+    ((struct sx_rows_frame *)host->data)->rows = INT64_MAX;
+    CONFORM(c, is_refused(c, host), "many rows");
+out:
+    sx_buffer_release(host);
+    return status;
+}
+
+static void conform_packed(struct conformance *c) {
+    enum { MOST_BITS = 64, SPREAD = 2100 };
+    for (unsigned bits = 0; bits <= MOST_BITS; bits++) {
+        const int64_t n = 1 + (int64_t)(conformance_random(c) % (bits % 16 ? 70 : SPREAD));
+        const enum sx_status status = try_ranged(c, n, bits, bits % 2 ? 0.3 : 0);
+        CONFORM(c, status == SX_OK, "%u bits: %s %s", bits, c->error.text, c->stream->error.text);
+    }
+    CONFORM(c, try_ranged(c, SPREAD, 7, 1) == SX_OK, "nulls alone: %s", c->stream->error.text);
+    CONFORM(c, try_many_parts(c) == SX_OK, "many parts: %s", c->stream->error.text);
+    CONFORM(c, try_damage(c) == SX_OK, "damage: %s", c->stream->error.text);
 }
 
 void conform_rows(struct conformance *c) {
@@ -241,4 +406,5 @@ void conform_rows(struct conformance *c) {
             const enum sx_status status = try_shape(c, conformance_rows[r], round % 2 ? 0.3 : 0);
             CONFORM(c, status == SX_OK, "rows: %s %s", c->error.text, c->stream->error.text);
         }
+    conform_packed(c);
 }

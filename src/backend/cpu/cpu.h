@@ -54,7 +54,7 @@ SX_MUST_CHECK enum sx_status sx_cpu_bloom_test(struct sx_stream *stream, const s
                                                struct sx_tensor *out_selection);
 SX_MUST_CHECK enum sx_status sx_cpu_rows_pack(struct sx_stream *stream, const struct sx_batch *batch,
                                               const struct sx_tensor *order, const int64_t *offsets,
-                                              int n_parts, int skip, int64_t sequence,
+                                              int n_parts, int skip, int64_t sequence, bool packs,
                                               struct sx_buffer **out_parts);
 SX_MUST_CHECK enum sx_status sx_cpu_rows_unpack(struct sx_stream *stream, struct sx_buffer *frame,
                                                 size_t bytes, const struct sx_type *types, int n_columns,

@@ -1,49 +1,20 @@
 /* Rows as frames: the plain way, which the device's is held against. */
 #include <string.h>
 
-#include "backend/cpu/cpu.h"
-#include "tensor/rows.h"
+#include "backend/cpu/rows.h"
 
-/* Row i of those that are packed. */
-struct picked {
-    const struct sx_tensor *column;
-    const int32_t *order;
-    int64_t first, n;
-    size_t width_bytes;
-};
-
-static int64_t row_of(const struct picked *picked, int64_t i) {
-    return picked->order ? picked->order[picked->first + i] : picked->first + i;
-}
-
-static bool is_valid(const struct picked *picked, int64_t i) {
-    const struct sx_tensor *column = picked->column;
-    return !column->valid || column->valid[column->layout == SX_CONSTANT ? 0 : row_of(picked, i)];
-}
-
-static const char *value_at(const struct picked *picked, int64_t i) {
-    const struct sx_tensor *column = picked->column;
-    const char *values = column->values;
-    int64_t at = column->layout == SX_CONSTANT ? 0 : row_of(picked, i);
-    if (column->layout == SX_DICT) {
-        at = ((const int32_t *)column->values)[at];
-        values = column->dict->values.values;
-    }
-    return values + (size_t)at * picked->width_bytes;
-}
-
-static size_t long_bytes(const struct picked *picked, int64_t i) {
+static size_t long_bytes(const struct cpu_picked *picked, int64_t i) {
     struct sx_string view;
-    if (!is_valid(picked, i))
+    if (!cpu_picked_is_valid(picked, i))
         return 0;
-    memcpy(&view, value_at(picked, i), sizeof view);
+    memcpy(&view, cpu_picked_value(picked, i), sizeof view);
     return view.length_bytes > SX_STRING_INLINE_BYTES ? view.length_bytes : 0;
 }
 
-static void pack_string(const struct picked *picked, int64_t i, char *heap, uint64_t *used, char *out) {
+static void pack_string(const struct cpu_picked *picked, int64_t i, char *heap, uint64_t *used, char *out) {
     struct sx_string view = {0};
-    if (is_valid(picked, i))
-        memcpy(&view, value_at(picked, i), sizeof view);
+    if (cpu_picked_is_valid(picked, i))
+        memcpy(&view, cpu_picked_value(picked, i), sizeof view);
     if (view.length_bytes > SX_STRING_INLINE_BYTES) {
         memcpy(heap + *used, view.u.ref.pointer, view.length_bytes);
         view.u.ref.pointer = (const char *)(uintptr_t)*used;
@@ -52,65 +23,85 @@ static void pack_string(const struct picked *picked, int64_t i, char *heap, uint
     memcpy(out, &view, sizeof view);
 }
 
-static void pack_column(const struct picked *picked, const struct sx_rows_column *place, char *frame) {
+/* Its encoding, if columns are packed where that is worth it, and lengths. */
+static struct sx_rows_shape shape_of(const struct cpu_picked *picked, bool packs) {
+    const struct sx_type type = picked->column->type;
+    struct sx_rows_shape shape = {0};
+    if (type.id == SX_TYPE_VARCHAR) {
+        for (int64_t i = 0; i < picked->n; i++)
+            shape.heap_bytes += long_bytes(picked, i);
+    } else if (packs) {
+        const uint64_t words_bytes = cpu_rows_write_blocks(picked, NULL, NULL);
+        shape.encoding = sx_rows_choose(type, picked->column->valid != NULL, picked->n,
+                                        pack_blocks_of(picked->n), words_bytes);
+        shape.words_bytes = shape.encoding == SX_ROWS_PACKED ? words_bytes : 0;
+    }
+    return shape;
+}
+
+static void pack_column(const struct cpu_picked *picked, const struct sx_rows_column *place, char *frame) {
     char *out = frame + place->values;
     uint64_t used = 0;
+    if (place->encoding == SX_ROWS_PACKED) {
+        const int n_vectors = sx_rows_vectors(picked->column->type, place->valid != 0);
+        (void)cpu_rows_write_blocks(picked, (struct sx_pack_block *)(uintptr_t)out,
+                                    out + sx_rows_directory_bytes(picked->n, n_vectors));
+        return;
+    }
     for (int64_t i = 0; i < picked->n; i++, out += picked->width_bytes) {
         if (place->valid)
-            frame[place->valid + (uint64_t)i] = (char)is_valid(picked, i);
+            frame[place->valid + (uint64_t)i] = (char)cpu_picked_is_valid(picked, i);
         if (picked->column->type.id == SX_TYPE_VARCHAR)
             pack_string(picked, i, frame + place->heap, &used, out);
-        else if (is_valid(picked, i))
-            memcpy(out, value_at(picked, i), picked->width_bytes);
+        else if (cpu_picked_is_valid(picked, i))
+            memcpy(out, cpu_picked_value(picked, i), picked->width_bytes);
         else
             memset(out, 0, picked->width_bytes);
     }
 }
 
-static struct picked pick(const struct sx_batch *batch, int c, const struct sx_tensor *order, int64_t first,
-                          int64_t n) {
+static struct cpu_picked pick(const struct sx_batch *batch, int c, const struct sx_tensor *order,
+                              int64_t first, int64_t n) {
     const struct sx_tensor *column = &batch->columns[c];
-    return (struct picked){column, order ? order->values : NULL, first, n, sx_type_bytes(column->type)};
+    return (struct cpu_picked){column, order ? order->values : NULL, first, n, sx_type_bytes(column->type)};
 }
 
 static enum sx_status pack_part(struct sx_stream *stream, const struct sx_batch *batch,
-                                const struct sx_tensor *order, int64_t first, int64_t n, int64_t sequence,
-                                struct sx_buffer **out_part) {
-    struct sx_buffer *head = NULL, *heaps = NULL;
+                                const struct sx_tensor *order, const int64_t *ends, int64_t sequence,
+                                bool packs, struct sx_buffer **out_part) {
+    struct sx_buffer *head = NULL, *shapes = NULL;
+    const int64_t n = ends[1] - ends[0];
     enum sx_status status;
     SX_GO(sx_buffer_create(stream->pool, sx_rows_head_bytes(batch->n_columns), &head, &stream->error));
-    SX_GO(sx_buffer_create(stream->pool, ((size_t)batch->n_columns + 1) * sizeof(uint64_t), &heaps,
-                           &stream->error));
-    uint64_t *heap_bytes = heaps->data;
+    SX_GO(sx_buffer_create(stream->pool, ((size_t)batch->n_columns + 1) * sizeof(struct sx_rows_shape),
+                           &shapes, &stream->error));
+    struct sx_rows_shape *shape = shapes->data;
     for (int c = 0; c < batch->n_columns; c++) {
-        const struct picked picked = pick(batch, c, order, first, n);
-        heap_bytes[c] = 0;
-        for (int64_t i = 0; i < n && picked.column->type.id == SX_TYPE_VARCHAR; i++)
-            heap_bytes[c] += long_bytes(&picked, i);
+        const struct cpu_picked picked = pick(batch, c, order, ends[0], n);
+        shape[c] = shape_of(&picked, packs);
     }
-    const size_t bytes = sx_rows_make_head(batch, n, sequence, heap_bytes, head->data);
+    const size_t bytes = sx_rows_make_head(batch, n, sequence, shape, head->data);
     SX_GO(sx_buffer_create(stream->pool, bytes, out_part, &stream->error));
     memcpy((*out_part)->data, head->data, head->size_bytes);
     for (int c = 0; c < batch->n_columns; c++) {
-        const struct picked picked = pick(batch, c, order, first, n);
+        const struct cpu_picked picked = pick(batch, c, order, ends[0], n);
         pack_column(&picked, &sx_rows_columns(head->data)[c], (*out_part)->data);
     }
 out:
     sx_buffer_release(head);
-    sx_buffer_release(heaps);
+    sx_buffer_release(shapes);
     return status;
 }
 
 enum sx_status sx_cpu_rows_pack(struct sx_stream *stream, const struct sx_batch *batch,
                                 const struct sx_tensor *order, const int64_t *offsets, int n_parts, int skip,
-                                int64_t sequence, struct sx_buffer **out_parts) {
+                                int64_t sequence, bool packs, struct sx_buffer **out_parts) {
     enum sx_status status = SX_OK;
     for (int p = 0; p < n_parts; p++)
         out_parts[p] = NULL;
     for (int p = 0; p < n_parts && status == SX_OK; p++)
         if (p != skip && offsets[p + 1] > offsets[p])
-            status = pack_part(stream, batch, order, offsets[p], offsets[p + 1] - offsets[p], sequence,
-                               &out_parts[p]);
+            status = pack_part(stream, batch, order, &offsets[p], sequence, packs, &out_parts[p]);
     for (int p = 0; p < n_parts && status != SX_OK; p++) {
         sx_buffer_release(out_parts[p]);
         out_parts[p] = NULL;
@@ -142,10 +133,12 @@ enum sx_status sx_cpu_rows_unpack(struct sx_stream *stream, struct sx_buffer *fr
     if (bytes < sx_rows_head_bytes(n_columns))
         return sx_error_set(&stream->error, SX_INTERNAL, "rows of another rank: %zu bytes", bytes);
     SX_TRY(sx_rows_check_head(frame->data, bytes, types, n_columns, &stream->error));
-    SX_TRY(sx_rows_place(frame->data, frame, &made, &stream->error));
+    SX_TRY(sx_rows_place(frame->data, frame, stream->pool, &made, &stream->error));
     const struct sx_rows_column *columns = sx_rows_columns(frame->data);
     for (int c = 0; c < n_columns; c++)
-        if (types[c].id == SX_TYPE_VARCHAR)
+        if (columns[c].encoding == SX_ROWS_PACKED)
+            SX_GO(cpu_rows_read_blocks(stream, &columns[c], frame->data, &made.columns[c]));
+        else if (types[c].id == SX_TYPE_VARCHAR)
             SX_GO(place_strings(stream, (char *)frame->data + columns[c].heap, columns[c].heap_bytes,
                                 &made.columns[c]));
     *out_sequence = ((const struct sx_rows_frame *)frame->data)->sequence;

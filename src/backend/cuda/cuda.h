@@ -188,7 +188,7 @@ enum sx_status sx_cuda_bloom_test(struct sx_stream *base, const struct sx_tensor
                                   const struct sx_tensor *words, struct sx_tensor *out_selection);
 enum sx_status sx_cuda_rows_pack(struct sx_stream *base, const struct sx_batch *batch,
                                  const struct sx_tensor *order, const int64_t *offsets, int n_parts, int skip,
-                                 int64_t sequence, struct sx_buffer **out_parts);
+                                 int64_t sequence, bool packs, struct sx_buffer **out_parts);
 enum sx_status sx_cuda_rows_unpack(struct sx_stream *base, struct sx_buffer *frame, size_t bytes,
                                    const struct sx_type *types, int n_columns, struct sx_batch *out_batch,
                                    int64_t *out_sequence);

@@ -5,6 +5,7 @@
 #include <cuda_runtime_api.h>
 
 #include "backend/cuda/column.h"
+#include "tensor/pack.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -12,10 +13,10 @@ extern "C" {
 
 /* Where a column's rows of a part go. */
 struct cuda_rows_place {
-    char *values;       /* NULL: the part is left out */
+    char *values;       /* NULL: the part is left out. PACKED: the directory */
     uint8_t *valid;     /* NULL: no nulls */
-    char *heap;         /* of long strings */
-    int64_t heap_first; /* what the sum of long strings is at the part's begin */
+    char *heap;         /* of long strings. PACKED: the words */
+    int64_t heap_first; /* what the sum of long strings, or of words, is at the part's begin */
 };
 
 /* Rows order[first + i] (order NULL: first + i) for i in 0 … n - 1; those of part p begin at offsets[p] and
@@ -28,12 +29,28 @@ struct cuda_rows_parts {
     int32_t skip; /* a part that is left out; -1: none */
 };
 
+/* Blocks of rows, part after part; none of the part that is left out. */
+struct cuda_rows_blocks {
+    const int64_t *firsts; /* n_parts + 1: how many there are before the part's own */
+    int64_t n;
+};
+
+/* A PACKED column of a frame. */
+struct cuda_rows_packed {
+    const struct sx_pack_block *entries;
+    const char *words;
+    uint64_t words_bytes;
+    int64_t rows;
+    int32_t n_vectors;
+    int32_t column; /* its number, for errors */
+};
+
 /* out[i]: bytes behind row i's view; 0 for short and null strings, and in the part that is left out. */
 void cuda_rows_long_bytes(cudaStream_t stream, struct cuda_column column, const struct cuda_rows_parts *parts,
                           int64_t *out);
-/* out[p] = sums[offsets[p] - first], for p in 0 … n_parts */
-void cuda_rows_part_sums(cudaStream_t stream, const int64_t *sums, const struct cuda_rows_parts *parts,
-                         int64_t *out);
+/* out[p] = sums[(firsts[p] - firsts[0]) × scale], for p in 0 … n_parts */
+void cuda_rows_part_sums(cudaStream_t stream, const int64_t *sums, const int64_t *firsts, int n_parts,
+                         int scale, int64_t *out);
 /* A column of `width` bytes to its places, one a part. `sums` (strings only): the exclusive sum of
  * long_bytes. Null rows become zeros. */
 void cuda_rows_pack(cudaStream_t stream, struct cuda_column column, int width,
@@ -43,6 +60,22 @@ void cuda_rows_pack(cudaStream_t stream, struct cuda_column column, int width,
  * empty one, and a CUDA_FAULT_ROWS. `number`: the column's. */
 void cuda_rows_place_strings(cudaStream_t stream, struct sx_string *views, int64_t n, const char *heap,
                              uint64_t heap_bytes, int number, struct cuda_control *control);
+
+/* ---- rows_packed.cu ---- */
+
+/* Of each block's vectors, block after block: base and bits, and the bytes of its words. */
+void cuda_rows_measure(cudaStream_t stream, struct cuda_column column, const struct cuda_rows_parts *parts,
+                       const struct cuda_rows_blocks *blocks, int n_vectors,
+                       struct sx_pack_block *out_entries, int64_t *out_bytes);
+/* A column's blocks to its places. `sums`: the exclusive sum of the bytes of words. */
+void cuda_rows_pack_blocks(cudaStream_t stream, struct cuda_column column,
+                           const struct cuda_rows_parts *parts, const struct cuda_rows_blocks *blocks,
+                           int n_vectors, const struct sx_pack_block *entries, const int64_t *sums,
+                           const struct cuda_rows_place *places);
+/* Values of `width` bytes, and validity unless it is NULL. A block whose words are outside becomes zeros, and
+ * a CUDA_FAULT_ROWS. */
+void cuda_rows_unpack_blocks(cudaStream_t stream, const struct cuda_rows_packed *packed, int width,
+                             void *out_values, uint8_t *out_valid, struct cuda_control *control);
 
 #ifdef __cplusplus
 }

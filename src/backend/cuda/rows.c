@@ -5,6 +5,7 @@
 #include "backend/cuda/cuda.h"
 #include "backend/cuda/launch.h"
 #include "backend/cuda/launch_rows.h"
+#include "tensor/pack_words.h"
 #include "tensor/rows.h"
 
 /* ---- packing ---- */
@@ -15,17 +16,21 @@ struct packing {
     const struct sx_batch *batch;
     const int64_t *offsets;
     int n_parts, skip;
+    bool packs;
     struct cuda_rows_parts parts;
-    struct sx_buffer *device_offsets, *scratch, *part_sums, *device_places;
-    struct sx_buffer **sums;        /* per column, of strings */
-    int64_t *heap_ends;             /* [column × (n_parts + 1) + part]: sums at the parts' begins */
+    struct cuda_rows_blocks blocks;
+    int64_t *firsts; /* the blocks', on the host */
+    struct sx_buffer *device_offsets, *device_firsts, *scratch, *part_sums, *device_places;
+    struct sx_buffer **sums;        /* per column: of its strings, or of its blocks' words; or NULL */
+    struct sx_buffer **entries;     /* per column: its blocks, if they have been measured */
+    int64_t *ends;                  /* [column × (n_parts + 1) + part]: sums at the parts' begins */
     struct cuda_rows_place *places; /* [column × n_parts + part] */
     char *head;
-    uint64_t *heap_bytes; /* per column */
+    struct sx_rows_shape *shapes; /* per column */
 };
 
 static int64_t *ends_of(const struct packing *packing, int column) {
-    return packing->heap_ends + (size_t)column * ((size_t)packing->n_parts + 1);
+    return packing->ends + (size_t)column * ((size_t)packing->n_parts + 1);
 }
 
 static bool is_string(const struct sx_batch *batch, int column) {
@@ -36,17 +41,48 @@ static bool is_left_out(const struct packing *packing, int part) {
     return part == packing->skip || packing->offsets[part + 1] == packing->offsets[part];
 }
 
-static enum sx_status begin(struct packing *packing, const struct sx_tensor *order) {
-    struct cuda_stream *stream = packing->stream;
+static int vectors_of(const struct packing *packing, int column) {
+    const struct sx_tensor *tensor = &packing->batch->columns[column];
+    return sx_rows_vectors(tensor->type, tensor->valid != NULL);
+}
+
+static bool is_measured(const struct packing *packing, int column) {
+    return packing->packs && sx_rows_may_pack(packing->batch->columns[column].type);
+}
+
+static bool make_lists(struct packing *packing) {
     const size_t n_columns = (size_t)packing->batch->n_columns, n_ends = (size_t)packing->n_parts + 1;
     packing->sums = calloc(n_columns + 1, sizeof *packing->sums);
-    packing->heap_ends = calloc(n_columns * n_ends + 1, sizeof *packing->heap_ends);
+    packing->entries = calloc(n_columns + 1, sizeof *packing->entries);
+    packing->ends = calloc(n_columns * n_ends + 1, sizeof *packing->ends);
+    packing->firsts = calloc(n_ends, sizeof *packing->firsts);
     packing->places = calloc(n_columns * n_ends + 1, sizeof *packing->places);
-    packing->heap_bytes = calloc(n_columns + 1, sizeof *packing->heap_bytes);
+    packing->shapes = calloc(n_columns + 1, sizeof *packing->shapes);
     packing->head = calloc(1, sx_rows_head_bytes(packing->batch->n_columns));
-    if (!packing->sums || !packing->heap_ends || !packing->places || !packing->heap_bytes || !packing->head)
-        return sx_error_set(&stream->base.error, SX_OUT_OF_MEMORY, "no memory to pack %zu columns",
-                            n_columns);
+    return packing->sums && packing->entries && packing->ends && packing->firsts && packing->places &&
+           packing->shapes && packing->head;
+}
+
+/* Which blocks there are. */
+static enum sx_status count_blocks(struct packing *packing) {
+    for (int p = 0; p < packing->n_parts; p++) {
+        const int64_t rows = packing->offsets[p + 1] - packing->offsets[p];
+        packing->firsts[p + 1] = packing->firsts[p] + (p == packing->skip ? 0 : pack_blocks_of(rows));
+    }
+    SX_TRY(cuda_upload_buffer(packing->stream, packing->firsts,
+                              ((size_t)packing->n_parts + 1) * sizeof *packing->firsts,
+                              &packing->device_firsts));
+    packing->blocks =
+        (struct cuda_rows_blocks){packing->device_firsts->data, packing->firsts[packing->n_parts]};
+    return SX_OK;
+}
+
+static enum sx_status begin(struct packing *packing, const struct sx_tensor *order) {
+    struct cuda_stream *stream = packing->stream;
+    const size_t n_ends = (size_t)packing->n_parts + 1;
+    if (!make_lists(packing))
+        return sx_error_set(&stream->base.error, SX_OUT_OF_MEMORY, "no memory to pack %d columns",
+                            packing->batch->n_columns);
     SX_TRY(cuda_upload_buffer(stream, packing->offsets, n_ends * sizeof(int64_t), &packing->device_offsets));
     packing->parts = (struct cuda_rows_parts){.order = order ? order->values : NULL,
                                               .offsets = packing->device_offsets->data,
@@ -54,50 +90,98 @@ static enum sx_status begin(struct packing *packing, const struct sx_tensor *ord
                                               .n = packing->offsets[packing->n_parts] - packing->offsets[0],
                                               .n_parts = packing->n_parts,
                                               .skip = packing->skip};
-    return SX_OK;
+    return packing->packs ? count_blocks(packing) : SX_OK;
 }
 
 static void end(struct packing *packing) {
     for (int c = 0; packing->sums && c < packing->batch->n_columns; c++)
         sx_buffer_release(packing->sums[c]);
+    for (int c = 0; packing->entries && c < packing->batch->n_columns; c++)
+        sx_buffer_release(packing->entries[c]);
     sx_buffer_release(packing->device_offsets);
+    sx_buffer_release(packing->device_firsts);
     sx_buffer_release(packing->scratch);
     sx_buffer_release(packing->part_sums);
     sx_buffer_release(packing->device_places);
     free(packing->sums);
-    free(packing->heap_ends);
+    free(packing->entries);
+    free(packing->ends);
+    free(packing->firsts);
     free(packing->places);
-    free(packing->heap_bytes);
+    free(packing->shapes);
     free(packing->head);
 }
 
-/* Bytes of long strings, added up over the rows; the host gets the sums at the parts' begins. */
-static enum sx_status measure_strings(struct packing *packing) {
+/* Bytes behind long views, added up over the rows. */
+static enum sx_status measure_strings(struct packing *packing, int c, int64_t *out_ends) {
     struct cuda_stream *stream = packing->stream;
     const int64_t n = packing->parts.n;
+    SX_TRY(sx_buffer_create(stream->base.pool, ((size_t)n + 1) * sizeof(int64_t), &packing->sums[c],
+                            &stream->base.error));
+    int64_t *sums = packing->sums[c]->data;
+    cuda_rows_long_bytes(stream->handle, cuda_column_of(&packing->batch->columns[c]), &packing->parts, sums);
+    cuda_exclusive_sum(stream->handle, sums, n, sums, packing->scratch->data);
+    cuda_rows_part_sums(stream->handle, sums, packing->parts.offsets, packing->n_parts, 1, out_ends);
+    return SX_OK;
+}
+
+/* Ranges of blocks, and the bytes of their words, added up. */
+static enum sx_status measure_blocks(struct packing *packing, int c, int64_t *out_ends) {
+    struct cuda_stream *stream = packing->stream;
+    const struct sx_tensor *column = &packing->batch->columns[c];
+    const int n_vectors = vectors_of(packing, c);
+    const int64_t n = packing->blocks.n * n_vectors;
+    SX_TRY(sx_buffer_create(stream->base.pool, ((size_t)n + 1) * sizeof(int64_t), &packing->sums[c],
+                            &stream->base.error));
+    SX_TRY(sx_buffer_create(stream->base.pool, ((size_t)n + 1) * sizeof(struct sx_pack_block),
+                            &packing->entries[c], &stream->base.error));
+    int64_t *sums = packing->sums[c]->data;
+    cuda_rows_measure(stream->handle, cuda_column_of(column), &packing->parts, &packing->blocks, n_vectors,
+                      packing->entries[c]->data, sums);
+    cuda_exclusive_sum(stream->handle, sums, n, sums, packing->scratch->data);
+    cuda_rows_part_sums(stream->handle, sums, packing->blocks.firsts, packing->n_parts, n_vectors, out_ends);
+    return SX_OK;
+}
+
+/* What decides about the sizes of frames; the host gets the sums at the parts' begins. */
+static enum sx_status measure(struct packing *packing) {
+    struct cuda_stream *stream = packing->stream;
+    const int64_t n = packing->parts.n, n_blocks = packing->blocks.n * SX_ROWS_VECTORS;
     const int n_columns = packing->batch->n_columns;
-    const size_t ends_bytes = (size_t)n_columns * ((size_t)packing->n_parts + 1) * sizeof(int64_t);
+    const size_t n_ends = (size_t)packing->n_parts + 1,
+                 ends_bytes = (size_t)n_columns * n_ends * sizeof(int64_t);
     struct sx_pool *pool = stream->base.pool;
     struct sx_error *error = &stream->base.error;
     bool any = false;
-    SX_TRY(sx_buffer_create(pool, cuda_exclusive_sum_bytes(n), &packing->scratch, error));
+    SX_TRY(sx_buffer_create(pool, cuda_exclusive_sum_bytes(n > n_blocks ? n : n_blocks), &packing->scratch,
+                            error));
     SX_TRY(sx_buffer_create(pool, ends_bytes, &packing->part_sums, error));
     for (int c = 0; c < n_columns; c++) {
-        if (!is_string(packing->batch, c))
-            continue;
-        any = true;
-        SX_TRY(sx_buffer_create(pool, ((size_t)n + 1) * sizeof(int64_t), &packing->sums[c], error));
-        int64_t *sums = packing->sums[c]->data;
-        cuda_rows_long_bytes(stream->handle, cuda_column_of(&packing->batch->columns[c]), &packing->parts,
-                             sums);
-        cuda_exclusive_sum(stream->handle, sums, n, sums, packing->scratch->data);
-        cuda_rows_part_sums(stream->handle, sums, &packing->parts,
-                            (int64_t *)packing->part_sums->data + (size_t)c * ((size_t)packing->n_parts + 1));
+        int64_t *ends = (int64_t *)packing->part_sums->data + (size_t)c * n_ends;
+        any = any || is_string(packing->batch, c) || is_measured(packing, c);
+        if (is_string(packing->batch, c))
+            SX_TRY(measure_strings(packing, c, ends));
+        else if (is_measured(packing, c))
+            SX_TRY(measure_blocks(packing, c, ends));
     }
-    SX_TRY(cuda_launched(stream, "strings of rows to pack"));
-    return any ? cuda_download(stream, packing->heap_ends, packing->part_sums->data, ends_bytes,
-                               "string bytes of rows to pack")
+    SX_TRY(cuda_launched(stream, "measuring rows to pack"));
+    return any ? cuda_download(stream, packing->ends, packing->part_sums->data, ends_bytes,
+                               "bytes of rows to pack")
                : SX_OK;
+}
+
+/* Columns' encodings: the same in all parts. */
+static void choose(struct packing *packing) {
+    int64_t rows = packing->parts.n;
+    if (packing->skip >= 0)
+        rows -= packing->offsets[packing->skip + 1] - packing->offsets[packing->skip];
+    for (int c = 0; c < packing->batch->n_columns; c++) {
+        const struct sx_tensor *column = &packing->batch->columns[c];
+        if (is_measured(packing, c))
+            packing->shapes[c].encoding =
+                sx_rows_choose(column->type, column->valid != NULL, rows, packing->blocks.n,
+                               (uint64_t)(ends_of(packing, c)[packing->n_parts] - ends_of(packing, c)[0]));
+    }
 }
 
 /* Makes the part's frame, with its head, and notes where its columns are. */
@@ -105,50 +189,66 @@ static enum sx_status make_part(struct packing *packing, int part, int64_t seque
                                 struct sx_buffer **out_part) {
     struct cuda_stream *stream = packing->stream;
     const struct sx_batch *batch = packing->batch;
-    for (int c = 0; c < batch->n_columns; c++)
-        packing->heap_bytes[c] =
-            is_string(batch, c) ? (uint64_t)(ends_of(packing, c)[part + 1] - ends_of(packing, c)[part]) : 0;
+    for (int c = 0; c < batch->n_columns; c++) {
+        const uint64_t bytes = (uint64_t)(ends_of(packing, c)[part + 1] - ends_of(packing, c)[part]);
+        struct sx_rows_shape *shape = &packing->shapes[c];
+        shape->heap_bytes = is_string(batch, c) ? bytes : 0;
+        shape->words_bytes = shape->encoding == SX_ROWS_PACKED ? bytes : 0;
+    }
     const size_t bytes = sx_rows_make_head(batch, packing->offsets[part + 1] - packing->offsets[part],
-                                           sequence, packing->heap_bytes, packing->head);
+                                           sequence, packing->shapes, packing->head);
     SX_TRY(sx_buffer_create(stream->base.pool, bytes, out_part, &stream->base.error));
     char *frame = (*out_part)->data;
     const struct sx_rows_column *columns = sx_rows_columns(packing->head);
-    for (int c = 0; c < batch->n_columns; c++)
+    for (int c = 0; c < batch->n_columns; c++) {
+        const uint64_t words = columns[c].values + columns[c].values_bytes - packing->shapes[c].words_bytes;
         packing->places[c * packing->n_parts + part] = (struct cuda_rows_place){
             .values = frame + columns[c].values,
             .valid = columns[c].valid ? (uint8_t *)frame + columns[c].valid : NULL,
-            .heap = frame + columns[c].heap,
+            .heap = frame + (columns[c].encoding == SX_ROWS_PACKED ? words : columns[c].heap),
             .heap_first = ends_of(packing, c)[part],
         };
+    }
     return cuda_upload(stream, frame, packing->head, sx_rows_head_bytes(batch->n_columns));
+}
+
+static void fill_column(struct packing *packing, int c, const struct cuda_rows_place *places) {
+    struct cuda_stream *stream = packing->stream;
+    const struct cuda_column column = cuda_column_of(&packing->batch->columns[c]);
+    const int64_t *sums = packing->sums[c] ? packing->sums[c]->data : NULL;
+    if (packing->shapes[c].encoding == SX_ROWS_PACKED)
+        cuda_rows_pack_blocks(stream->handle, column, &packing->parts, &packing->blocks,
+                              vectors_of(packing, c), packing->entries[c]->data, sums, places);
+    else
+        cuda_rows_pack(stream->handle, column, (int)sx_type_bytes(packing->batch->columns[c].type),
+                       &packing->parts, places, sums);
 }
 
 static enum sx_status fill_parts(struct packing *packing) {
     struct cuda_stream *stream = packing->stream;
-    const struct sx_batch *batch = packing->batch;
-    const size_t n_places = (size_t)batch->n_columns * (size_t)packing->n_parts;
+    const size_t n_places = (size_t)packing->batch->n_columns * (size_t)packing->n_parts;
     SX_TRY(cuda_upload_buffer(stream, packing->places, n_places * sizeof *packing->places,
                               &packing->device_places));
     const struct cuda_rows_place *places = packing->device_places->data;
-    for (int c = 0; c < batch->n_columns; c++)
-        cuda_rows_pack(stream->handle, cuda_column_of(&batch->columns[c]),
-                       (int)sx_type_bytes(batch->columns[c].type), &packing->parts,
-                       places + (size_t)c * (size_t)packing->n_parts,
-                       packing->sums[c] ? packing->sums[c]->data : NULL);
+    for (int c = 0; c < packing->batch->n_columns; c++)
+        fill_column(packing, c, places + (size_t)c * (size_t)packing->n_parts);
     return cuda_launched(stream, "packing rows");
 }
 
 enum sx_status sx_cuda_rows_pack(struct sx_stream *base, const struct sx_batch *batch,
                                  const struct sx_tensor *order, const int64_t *offsets, int n_parts, int skip,
-                                 int64_t sequence, struct sx_buffer **out_parts) {
-    struct packing packing = {.batch = batch, .offsets = offsets, .n_parts = n_parts, .skip = skip};
+                                 int64_t sequence, bool packs, struct sx_buffer **out_parts) {
+    struct packing packing = {
+        .batch = batch, .offsets = offsets, .n_parts = n_parts, .skip = skip, .packs = packs};
     enum sx_status status;
     memset(out_parts, 0, (size_t)n_parts * sizeof *out_parts);
     SX_TRY(cuda_enter(base, &packing.stream));
     SX_GO(begin(&packing, order));
     const bool any = packing.parts.n > 0 && batch->n_columns > 0;
-    if (any)
-        SX_GO(measure_strings(&packing));
+    if (any) {
+        SX_GO(measure(&packing));
+        choose(&packing);
+    }
     for (int p = 0; p < n_parts; p++)
         if (!is_left_out(&packing, p))
             SX_GO(make_part(&packing, p, sequence, &out_parts[p]));
@@ -166,6 +266,20 @@ out:
 
 /* ---- unpacking ---- */
 
+static void unpack_column(struct cuda_stream *stream, int c, const struct sx_rows_column *place,
+                          const char *frame, struct sx_tensor *column) {
+    const int n_vectors = sx_rows_vectors(column->type, column->valid != NULL);
+    const uint64_t directory_bytes = sx_rows_directory_bytes(column->length, n_vectors);
+    const struct cuda_rows_packed packed = {.entries = (const void *)(frame + place->values),
+                                            .words = frame + place->values + directory_bytes,
+                                            .words_bytes = place->values_bytes - directory_bytes,
+                                            .rows = column->length,
+                                            .n_vectors = n_vectors,
+                                            .column = c};
+    cuda_rows_unpack_blocks(stream->handle, &packed, (int)sx_type_bytes(column->type), column->values,
+                            column->valid, stream->control);
+}
+
 enum sx_status sx_cuda_rows_unpack(struct sx_stream *base, struct sx_buffer *frame, size_t bytes,
                                    const struct sx_type *types, int n_columns, struct sx_batch *out_batch,
                                    int64_t *out_sequence) {
@@ -181,10 +295,12 @@ enum sx_status sx_cuda_rows_unpack(struct sx_stream *base, struct sx_buffer *fra
         SX_GO(sx_error_set(&base->error, SX_INTERNAL, "rows of another rank: %zu bytes", bytes));
     SX_GO(cuda_download(stream, head, frame->data, head_bytes, "the head of rows that came"));
     SX_GO(sx_rows_check_head(head, bytes, types, n_columns, &base->error));
-    SX_GO(sx_rows_place(head, frame, &made, &base->error));
+    SX_GO(sx_rows_place(head, frame, base->pool, &made, &base->error));
     const struct sx_rows_column *columns = sx_rows_columns(head);
     for (int c = 0; c < n_columns; c++)
-        if (types[c].id == SX_TYPE_VARCHAR && made.rows > 0)
+        if (columns[c].encoding == SX_ROWS_PACKED)
+            unpack_column(stream, c, &columns[c], frame->data, &made.columns[c]);
+        else if (types[c].id == SX_TYPE_VARCHAR && made.rows > 0)
             cuda_rows_place_strings(stream->handle, made.columns[c].values, made.rows,
                                     (const char *)frame->data + columns[c].heap, columns[c].heap_bytes, c,
                                     stream->control);

@@ -1,30 +1,12 @@
 /* Rows to frames, in one pass over each column: reads go where the order leads, writes are consecutive. */
-#include "backend/cuda/kernel.h"
-#include "backend/cuda/launch_rows.h"
-
-/* The part that position `at` is in. */
-__device__ static inline int part_of(const struct cuda_rows_parts &parts, int64_t at) {
-    int low = 0, high = parts.n_parts - 1;
-    while (low < high) {
-        const int middle = (low + high + 1) / 2;
-        if (parts.offsets[middle] <= at)
-            low = middle;
-        else
-            high = middle - 1;
-    }
-    return low;
-}
-
-__device__ static inline int64_t row_of(const struct cuda_rows_parts &parts, int64_t at) {
-    return parts.order ? parts.order[at] : at;
-}
+#include "backend/cuda/rows_kernel.h"
 
 template <typename T>
 __global__ void pack_values(const struct cuda_column column, const struct cuda_rows_parts parts,
                             const struct cuda_rows_place *places) {
     for (int64_t i = cuda_thread(); i < parts.n; i += cuda_threads()) {
         const int64_t at = parts.first + i;
-        const int part = part_of(parts, at);
+        const int part = part_of(parts.offsets, parts.n_parts, at);
         const struct cuda_rows_place &place = places[part];
         if (!place.values)
             continue;
@@ -41,15 +23,15 @@ __global__ void long_bytes(const struct cuda_column column, const struct cuda_ro
     for (int64_t i = cuda_thread(); i < parts.n; i += cuda_threads()) {
         const int64_t at = parts.first + i, row = row_of(parts, at);
         uint32_t length = 0;
-        if (part_of(parts, at) != parts.skip && cuda_is_valid(column, row))
+        if (part_of(parts.offsets, parts.n_parts, at) != parts.skip && cuda_is_valid(column, row))
             length = cuda_load<struct sx_string>(column, row).length_bytes;
         out[i] = length > SX_STRING_INLINE_BYTES ? (int64_t)length : 0;
     }
 }
 
-__global__ void part_sums(const int64_t *sums, const struct cuda_rows_parts parts, int64_t *out) {
-    for (int64_t p = cuda_thread(); p <= parts.n_parts; p += cuda_threads())
-        out[p] = sums[parts.offsets[p] - parts.first];
+__global__ void part_sums(const int64_t *sums, const int64_t *firsts, int n_parts, int scale, int64_t *out) {
+    for (int64_t p = cuda_thread(); p <= n_parts; p += cuda_threads())
+        out[p] = sums[(firsts[p] - firsts[0]) * scale];
 }
 
 /* A string that a lane has found, for all lanes to copy. */
@@ -71,7 +53,7 @@ __global__ void pack_strings(const struct cuda_column column, const struct cuda_
     const int64_t lanes = (parts.n + CUDA_WARP - 1) / CUDA_WARP * CUDA_WARP;
     for (int64_t i = cuda_thread(); i < lanes; i += cuda_threads()) {
         const int64_t at = parts.first + i;
-        const int part = i < parts.n ? part_of(parts, at) : 0;
+        const int part = i < parts.n ? part_of(parts.offsets, parts.n_parts, at) : 0;
         const struct cuda_rows_place &place = places[part];
         const bool is_packed = i < parts.n && place.values;
         struct sx_string view = {};
@@ -119,9 +101,10 @@ void cuda_rows_long_bytes(cudaStream_t stream, struct cuda_column column, const 
     SX_LAUNCH(long_bytes, cuda_blocks(parts->n), CUDA_THREADS, 0, stream, column, *parts, out);
 }
 
-void cuda_rows_part_sums(cudaStream_t stream, const int64_t *sums, const struct cuda_rows_parts *parts,
-                         int64_t *out) {
-    SX_LAUNCH(part_sums, cuda_blocks(parts->n_parts + 1), CUDA_THREADS, 0, stream, sums, *parts, out);
+void cuda_rows_part_sums(cudaStream_t stream, const int64_t *sums, const int64_t *firsts, int n_parts,
+                         int scale, int64_t *out) {
+    SX_LAUNCH(part_sums, cuda_blocks(n_parts + 1), CUDA_THREADS, 0, stream, sums, firsts, n_parts, scale,
+              out);
 }
 
 void cuda_rows_pack(cudaStream_t stream, struct cuda_column column, int width,
