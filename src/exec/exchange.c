@@ -340,6 +340,7 @@ static void exchange_destroy(struct sx_run *run, struct sx_operator *op) {
     }
     exchange_list_release(&exchange->arrived);
     pthread_mutex_destroy(&exchange->arrived_lock);
+    exchange_device_packing_release(&exchange->device_packing);
     sx_evaluator_release(run, &exchange->keys);
 }
 
@@ -374,6 +375,7 @@ enum sx_status sx_exchange_create(struct sx_run *run, const struct sx_plan *plan
         return exchange ? sx_error_set(error, SX_INTERNAL, "an exchange where there is one rank")
                         : sx_no_memory(error, "an exchange");
     pthread_mutex_init(&exchange->arrived_lock, NULL);
+    exchange_device_packing_init(&exchange->device_packing);
     exchange->plan = plan;
     exchange->join = join;
     exchange->is_build = is_build;

@@ -40,6 +40,18 @@ struct exchange_packing {
     struct sx_net_pace pace; /* as it was then */
 };
 
+/* How an exchange of a device packs; see exchange_device_pack.c. */
+struct exchange_device_packing {
+    pthread_mutex_t lock;
+    struct exchange_device_rate {
+        double ns, bytes; /* of a row: the least time, and the bytes of that batch */
+        int n;            /* batches */
+    } rates[2];           /* plain, packed */
+    bool is_on;
+    int64_t looked_ns; /* 0: never */
+    struct sx_net_pace pace;
+};
+
 struct exchange_worker {
     const struct sx_pipeline *driven; /* the pipeline that it is on; NULL: it is through with all */
     int n_through;                    /* pipelines that it is through with */
@@ -80,6 +92,7 @@ struct sx_exchange {
     pthread_mutex_t arrived_lock;
     struct exchange_list arrived;
     enum sx_shuffle_compression compression;
+    struct exchange_device_packing device_packing;
     atomic_llong plain_bytes, packed_bytes; /* of frames that were sent */
 };
 
@@ -116,6 +129,16 @@ SX_MUST_CHECK enum sx_status exchange_device_send_parts(struct sx_exchange *exch
 /* The message that the worker's reader has, as a whole. */
 SX_MUST_CHECK enum sx_status exchange_device_unpack(struct sx_exchange *exchange, struct sx_worker *worker,
                                                     struct sx_batch *out_batch, int64_t *out_sequence);
+
+/* ---- exchange_device_pack.c ---- */
+
+void exchange_device_packing_init(struct exchange_device_packing *packing);
+void exchange_device_packing_release(struct exchange_device_packing *packing);
+/* Whether the next batch is to be packed. */
+bool exchange_device_packs(struct sx_exchange *exchange, struct sx_worker *worker);
+/* Frames of a batch, ready to be sent: `rows` in them all, which took so long. */
+void exchange_device_note(struct sx_exchange *exchange, const struct sx_batch *batch, bool packs,
+                          int64_t rows, size_t bytes, int64_t ns);
 
 /* ---- exchange_send.c ---- */
 

@@ -3,6 +3,7 @@
  * all without a link, go by way of the host's memory. */
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "exec/exchange.h"
 
 /* Takes the frame over. */
@@ -31,7 +32,8 @@ enum sx_status exchange_device_send_whole(struct sx_exchange *exchange, struct s
                                           const struct sx_batch *batch) {
     const int64_t offsets[] = {0, batch->rows};
     const bool to_all = exchange->mode != EXCHANGE_TO_ROOT;
-    const bool packs = exchange->compression == SX_COMPRESSION_ON;
+    const bool packs = exchange_device_packs(exchange, worker);
+    const int64_t began_ns = sx_clock_ns();
     struct sx_buffer *frame = NULL;
     SX_TRY(sx_ops(worker)->rows_pack(worker->stream, batch, NULL, offsets, 1, -1,
                                      exchange_place(exchange, worker), packs, &frame));
@@ -39,6 +41,9 @@ enum sx_status exchange_device_send_whole(struct sx_exchange *exchange, struct s
         return SX_OK;
     bool on_device;
     enum sx_status status = make_portable(worker, &frame, &on_device);
+    if (status == SX_OK)
+        exchange_device_note(exchange, batch, packs, batch->rows, frame->size_bytes,
+                             sx_clock_ns() - began_ns);
     for (int r = 0; status == SX_OK && r < (to_all ? exchange->n_ranks : 1); r++)
         if (r != exchange->rank)
             status = send_frame(exchange, worker, r, sx_buffer_retain(frame), on_device);
@@ -50,7 +55,10 @@ enum sx_status exchange_device_send_parts(struct sx_exchange *exchange, struct s
                                           const struct sx_batch *batch, const struct sx_tensor *order,
                                           const int64_t *offsets, int n_parts) {
     const int n_ranks = exchange->n_ranks;
-    const bool packs = exchange->compression == SX_COMPRESSION_ON;
+    const bool packs = exchange_device_packs(exchange, worker);
+    const int64_t began_ns = sx_clock_ns();
+    int64_t ns = 0;
+    size_t bytes = 0;
     int64_t *begins = calloc((size_t)n_ranks + 1, sizeof *begins);
     struct sx_buffer **frames = calloc((size_t)n_ranks + 1, sizeof(struct sx_buffer *));
     enum sx_status status = SX_OK;
@@ -63,15 +71,22 @@ enum sx_status exchange_device_send_parts(struct sx_exchange *exchange, struct s
         begins[r] = offsets[r * n_parts / n_ranks];
     SX_GO(sx_ops(worker)->rows_pack(worker->stream, batch, order, begins, n_ranks, exchange->rank,
                                     exchange_place(exchange, worker), packs, frames));
+    ns = sx_clock_ns() - began_ns;
     for (int r = 0; r < n_ranks; r++) {
         if (!frames[r])
             continue;
         bool on_device;
+        const int64_t copied_ns = sx_clock_ns();
         SX_GO(make_portable(worker, &frames[r], &on_device));
+        ns += sx_clock_ns() - copied_ns;
         struct sx_buffer *frame = frames[r];
+        bytes += frame->size_bytes;
         frames[r] = NULL;
         SX_GO(send_frame(exchange, worker, r, frame, on_device));
     }
+    exchange_device_note(exchange, batch, packs,
+                         begins[n_ranks] - begins[0] - (begins[exchange->rank + 1] - begins[exchange->rank]),
+                         bytes, ns);
 out:
     for (int r = 0; r < n_ranks; r++)
         sx_buffer_release(frames[r]);

@@ -30,7 +30,7 @@ static void look(const struct sx_exchange *exchange, const struct sx_worker *wor
     const int64_t now_ns = sx_clock_ns();
     if (now_ns - packing->looked_ns < LOOK_NS)
         return;
-    const struct sx_net_pace pace = sx_net_pace(worker->run->options.net, true);
+    const struct sx_net_pace pace = sx_net_pace(worker->run->options.net, SX_NET_OTHER_HOSTS);
     const double worth =
         packing->looked_ns ? worth_of(exchange, worker, packing, &pace, now_ns) : packing->worth;
     packing->looked_ns = now_ns;

@@ -115,7 +115,7 @@ void sx_net_send(struct sx_net *net, int rank, const struct sx_frame *frame, str
         return;
     }
     if (frame->kind == SX_FRAME_MESSAGE || frame->kind == SX_FRAME_BUNDLE)
-        sx_net_pace_begin(net, rank, bytes);
+        sx_net_pace_begin(net, sx_net_way_to(net, rank), bytes);
     net->transport->ops->send(net->transport, rank, frame, buffer, bytes);
 }
 

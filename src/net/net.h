@@ -40,14 +40,17 @@ enum sx_shuffle {
  * difference: with one host, or one rank on each. */
 bool sx_net_in_two_levels(const struct sx_net *net, enum sx_shuffle shuffle, size_t message_bytes);
 
-/* How fast messages leave for other ranks of this host, or for other hosts, since the net was created. */
+/* Where messages go: to ranks of this host or of others, by the transport, or by the link. */
+enum sx_net_way { SX_NET_OWN_HOST, SX_NET_OTHER_HOSTS, SX_NET_LINK, SX_NET_WAYS };
+
+/* How fast messages leave by a way, since the net was created. */
 struct sx_net_pace {
     int64_t bytes;    /* that have gone */
     int64_t busy_ns;  /* while any were on their way (waiting for credit does not count) */
     double ns_a_byte; /* the link's: of its best times, since a busy processor makes it look slow; 0: not
                        * known yet */
 };
-struct sx_net_pace sx_net_pace(struct sx_net *net, bool to_other_hosts);
+struct sx_net_pace sx_net_pace(struct sx_net *net, enum sx_net_way way);
 
 /* SX_OK until something was lost. SX_RANK_LOST names the lost rank; else it is the error that a rank gave to
  * sx_net_fail, with that rank's name in front of the text if there are several. Cheap: to be called often. */

@@ -8,8 +8,8 @@ enum {
 };
 static const double forgetting = 1.02; /* from window to window, should the link have become slower */
 
-static struct sx_paced *paced_to(struct sx_net *net, int rank) {
-    return &net->paced[sx_net_host(net, rank) != sx_net_host(net, net->rank)];
+enum sx_net_way sx_net_way_to(const struct sx_net *net, int rank) {
+    return sx_net_host(net, rank) == sx_net_host(net, net->rank) ? SX_NET_OWN_HOST : SX_NET_OTHER_HOSTS;
 }
 
 /* With what is on its way. */
@@ -30,15 +30,15 @@ static void end_window(struct sx_paced *paced) {
     paced->window = now;
 }
 
-void sx_net_pace_begin(struct sx_net *net, int rank, size_t bytes) {
-    struct sx_paced *paced = paced_to(net, rank);
+void sx_net_pace_begin(struct sx_net *net, enum sx_net_way way, size_t bytes) {
+    struct sx_paced *paced = &net->paced[way];
     if (paced->bytes == 0 && bytes > 0)
         paced->since_ns = sx_clock_ns();
     paced->bytes += bytes;
 }
 
-void sx_net_pace_end(struct sx_net *net, int rank, size_t bytes) {
-    struct sx_paced *paced = paced_to(net, rank);
+void sx_net_pace_end(struct sx_net *net, enum sx_net_way way, size_t bytes) {
+    struct sx_paced *paced = &net->paced[way];
     paced->bytes -= bytes;
     paced->gone.bytes += (int64_t)bytes;
     if (paced->bytes == 0 && bytes > 0)
@@ -47,9 +47,9 @@ void sx_net_pace_end(struct sx_net *net, int rank, size_t bytes) {
         end_window(paced);
 }
 
-struct sx_net_pace sx_net_pace(struct sx_net *net, bool to_other_hosts) {
+struct sx_net_pace sx_net_pace(struct sx_net *net, enum sx_net_way way) {
     pthread_mutex_lock(&net->lock);
-    const struct sx_paced *paced = &net->paced[to_other_hosts];
+    const struct sx_paced *paced = &net->paced[way];
     struct sx_net_pace pace = pace_now(paced);
     if (paced->windows < LEAST_WINDOWS)
         pace.ns_a_byte = 0;

@@ -151,7 +151,7 @@ static void sent(void *context, int rank, const struct sx_frame *frame, size_t b
     const bool is_paced = (frame->kind == SX_FRAME_MESSAGE && !(frame->flags & SX_FRAME_ON_DEVICE)) ||
                           frame->kind == SX_FRAME_BUNDLE;
     if (is_paced)
-        sx_net_pace_end(net, rank, bytes);
+        sx_net_pace_end(net, sx_net_way_to(net, rank), bytes);
     if (frame->flags & SX_FRAME_LINKED)
         sx_relay_sent(net, rank, bytes);
     if (--net->in_flight == 0)

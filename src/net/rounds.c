@@ -216,6 +216,23 @@ static void end_round(struct sx_rounds *rounds, struct part_list *sends, struct 
     release_parts(receives);
 }
 
+static enum sx_status pass(struct sx_rounds *rounds, const struct part_list *sends,
+                           const struct part_list *receives, struct sx_error *error) {
+    struct sx_net *net = rounds->net;
+    size_t bytes = 0;
+    for (int i = 0; i < sends->n; i++)
+        bytes += sends->parts[i].bytes;
+    pthread_mutex_lock(&net->lock);
+    sx_net_pace_begin(net, SX_NET_LINK, bytes);
+    pthread_mutex_unlock(&net->lock);
+    const enum sx_status status = rounds->link->ops->exchange(
+        rounds->link, sends->parts, sends->n, receives->parts, receives->n, gives_up, rounds, error);
+    pthread_mutex_lock(&net->lock);
+    sx_net_pace_end(net, SX_NET_LINK, bytes);
+    pthread_mutex_unlock(&net->lock);
+    return status;
+}
+
 static void exchange(struct sx_rounds *rounds, struct part_list *sends, struct part_list *receives,
                      bool is_fine) {
     struct sx_error error = {0};
@@ -223,8 +240,7 @@ static void exchange(struct sx_rounds *rounds, struct part_list *sends, struct p
     if (status == SX_OK) {
         find_room(rounds, receives);
         if (sends->n + receives->n > 0)
-            status = rounds->link->ops->exchange(rounds->link, sends->parts, sends->n, receives->parts,
-                                                 receives->n, gives_up, rounds, &error);
+            status = pass(rounds, sends, receives, &error);
     }
     if (status != SX_OK)
         lose_link(rounds, &error);

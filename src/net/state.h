@@ -87,11 +87,11 @@ struct sx_net {
     uint32_t epoch;
     uint32_t next_channel; /* number in this epoch */
     uint64_t next_collective;
-    uint32_t *barriers;       /* per rank: how many rounds of barriers it has come to */
-    bool *left;               /* per rank */
-    size_t in_flight;         /* frames given to the transport */
-    struct sx_paced paced[2]; /* messages to this host, and to others */
-    int *hops;                /* per rank: the next one on the way to it in two levels */
+    uint32_t *barriers; /* per rank: how many rounds of barriers it has come to */
+    bool *left;         /* per rank */
+    size_t in_flight;   /* frames given to the transport */
+    struct sx_paced paced[SX_NET_WAYS];
+    int *hops; /* per rank: the next one on the way to it in two levels */
     bool has_levels;
     struct sx_way *ways; /* per rank */
     size_t parcels;      /* that have not been given to the transport */
@@ -133,8 +133,10 @@ SX_MUST_CHECK enum sx_status sx_net_copy(struct sx_net *net, const void *data, s
 
 /* ---- pace.c; with the lock held ---- */
 
-void sx_net_pace_begin(struct sx_net *net, int rank, size_t bytes);
-void sx_net_pace_end(struct sx_net *net, int rank, size_t bytes);
+/* Of the transport's messages to `rank`. */
+enum sx_net_way sx_net_way_to(const struct sx_net *net, int rank);
+void sx_net_pace_begin(struct sx_net *net, enum sx_net_way way, size_t bytes);
+void sx_net_pace_end(struct sx_net *net, enum sx_net_way way, size_t bytes);
 
 /* ---- collective.c; with the lock held ---- */
 

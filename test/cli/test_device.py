@@ -42,6 +42,9 @@ def make_tables(directory):
     os.makedirs(directory)
     duckdb.connect().execute(f"COPY (SELECT i AS v, i % 5 AS k, 'text ' || (i % 13) AS s FROM range(300) AS r(i)) "
                              f"TO '{directory}/t.parquet'")
+    os.makedirs(f"{directory}/wide")
+    for part in range(3):
+        duckdb.connect().execute(f"COPY (SELECT i * 3 + {part} AS v FROM range(300) AS r(i)) TO '{directory}/wide/{part}.parquet'")
     return Tables(directory)
 
 
@@ -112,6 +115,10 @@ def check_links(tables):
         for sql in QUERIES:
             for compression in "off", "on", "auto":
                 check_equal(tables, DuckDB(tables), sql, "--fallback", "forbid", "--device", "cuda", "--shuffle-compression", compression)
+        for compression, is_packed in ("on", True), ("off", False):
+            run = run_stachio([*tables.options(), "-c", "SELECT count(*), sum(a.v) FROM wide a JOIN wide b ON a.v = b.v", "--analyze",
+                               "--device", "cuda", "--shuffle-compression", compression]).succeeded()
+            require((b"sent (packed, " in run.out) == is_packed, f"{run}: {run.out.decode()}")
     with environment(**{**base, "NCCL_EMULATOR_TELL": "1"}):
         run = run_stachio([*tables.options(), "-c", QUERIES[2], "--analyze", "--device", "cuda"]).succeeded()
         require(b"local; GPU to GPU by NCCL 2." in run.out, str(run))
