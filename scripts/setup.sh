@@ -1,11 +1,12 @@
 #!/bin/bash
-# Installs what is missing to build, demonstrate, test or check stachio. Usage: setup.sh [build|demo|test|lint|cuda|nvcomp]...
+# Installs what is missing to build, demonstrate, test or check stachio. Usage: setup.sh [build|demo|test|lint|cuda|nvcomp|cufile]...
 #   build  compiler, libraries (Debian packages) and libduckdb (into .deps/duckdb)
 #   demo   build, and the TPC-H generator (into .deps/venv)
 #   test   demo, and the Python packages that the tests compare with (into .deps/venv)
 #   lint   build, and clang's formatter, linter and fuzzer
 #   cuda   build, and nvcc where the machine has none (into .deps/cuda; build does it too where there is an NVIDIA GPU)
 #   nvcomp build, and NVIDIA's nvCOMP for decompression on a GPU (into .deps/nvcomp; under NVIDIA's licence, and never needed)
+#   cufile build, and NVIDIA's cuFile for reads straight into a GPU's memory (into .deps/cufile; likewise)
 # Runs again at no cost: what is there already is left alone, and nothing is printed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -18,7 +19,7 @@ die() {
     exit 1
 }
 
-want_build=0 want_demo=0 want_test=0 want_lint=0 want_cuda=0 want_nvcomp=0
+want_build=0 want_demo=0 want_test=0 want_lint=0 want_cuda=0 want_nvcomp=0 want_cufile=0
 [ $# -gt 0 ] || set -- build
 for stage in "$@"; do
     case $stage in
@@ -28,7 +29,8 @@ for stage in "$@"; do
     lint) want_build=1 want_lint=1 ;;
     cuda) want_build=1 want_cuda=1 ;;
     nvcomp) want_build=1 want_nvcomp=1 ;;
-    *) die "unknown stage '$stage'; usage: setup.sh [build|demo|test|lint|cuda|nvcomp]..." ;;
+    cufile) want_build=1 want_cufile=1 ;;
+    *) die "unknown stage '$stage'; usage: setup.sh [build|demo|test|lint|cuda|nvcomp|cufile]..." ;;
     esac
 done
 
@@ -69,7 +71,10 @@ if [ $want_cuda = 1 ] && ! have_nvcc; then need_cuda=1; fi
 nvcomp_stamp=$(stamp_of scripts/requirements-nvcomp.txt)
 need_nvcomp=0
 if [ $want_nvcomp = 1 ] && [ "$(cat .deps/nvcomp/.stamp 2>/dev/null)" != "$nvcomp_stamp" ]; then need_nvcomp=1; fi
-need_python=$((need_venv + need_cuda + need_nvcomp))
+cufile_stamp=$(stamp_of scripts/requirements-cufile.txt)
+need_cufile=0
+if [ $want_cufile = 1 ] && [ "$(cat .deps/cufile/.stamp 2>/dev/null)" != "$cufile_stamp" ]; then need_cufile=1; fi
+need_python=$((need_venv + need_cuda + need_nvcomp + need_cufile))
 
 # ---------------------------------------------------------------------------------------------------------
 # Packages of the system
@@ -213,7 +218,7 @@ if [ $need_venv = 1 ]; then
 fi
 
 # ---------------------------------------------------------------------------------------------------------
-# nvcc, nvCOMP
+# nvcc, nvCOMP, cuFile
 
 if [ $need_cuda = 1 ]; then
     rm -rf .deps/cuda .deps/cuda-packages
@@ -235,4 +240,17 @@ if [ $need_nvcomp = 1 ]; then
     printf '%s\n' "$nvcomp_stamp" >"$scratch/nvcomp/.stamp"
     rm -rf .deps/nvcomp
     mv "$scratch/nvcomp" .deps/nvcomp
+fi
+
+if [ $need_cufile = 1 ]; then
+    [ -n "$scratch" ] || scratch=$(mktemp -d "$PWD/.deps/tmp.XXXXXX")
+    install_packages "$scratch/cufile-packages" scripts/requirements-cufile.txt --no-deps
+    packages=$(echo "$scratch"/cufile-packages/lib/python3*/site-packages)
+    mkdir -p "$scratch/cufile/lib"
+    mv "$packages"/nvidia/cu13/lib/libcufile*.so.* "$scratch/cufile/lib/" || die "the cuFile package holds no library"
+    mv "$packages/nvidia/cu13/include" "$scratch/cufile/"
+    mv "$packages"/nvidia_cufile-*/licenses/License.txt "$scratch/cufile/LICENSE"
+    printf '%s\n' "$cufile_stamp" >"$scratch/cufile/.stamp"
+    rm -rf .deps/cufile
+    mv "$scratch/cufile" .deps/cufile
 fi
