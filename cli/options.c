@@ -240,10 +240,8 @@ static int read_device(struct options *options, const char *text) {
 }
 
 static int read_io(struct options *options, const char *text) {
-    static const char *const names[] = {"auto", "buffered", "direct", "cufile", NULL};
+    static const char *const names[] = {"auto", "buffered", "direct", "gds", NULL};
     int at = find_name("--io", text, names);
-    if (at > (int)STACHIO_IO_DIRECT)
-        return report_usage("--io: this build can't read by cuFile; use direct");
     options->db.io = (enum stachio_io)at;
     return at < 0 ? 2 : 0;
 }

@@ -13,8 +13,12 @@ static void add_scans(struct text *out, const struct stachio_report *report) {
     double seconds = report->execute_seconds > 0 ? report->execute_seconds : 1e-9;
     text_format(out, "Scanned        %s rows, of which %s were pruned unread\n",
                 count_text(progress->total_rows, rows), count_text(progress->pruned_rows, pruned));
-    text_format(out, "Read           %s, %s/s\n", size_text((double)progress->read_bytes, bytes),
+    text_format(out, "Read           %s, %s/s", size_text((double)progress->read_bytes, bytes),
                 size_text((double)progress->read_bytes / seconds, rate));
+    if (progress->device_read_bytes)
+        text_format(out, ", %s of it straight into the device's memory",
+                    size_text((double)progress->device_read_bytes, bytes));
+    text_format(out, "\n");
     if (progress->host_cache_bytes || progress->device_cache_bytes)
         text_format(out, "Cached         %s in the host's memory, %s in the device's\n",
                     size_text((double)progress->host_cache_bytes, rows),
@@ -94,6 +98,8 @@ void print_report(struct text *out, const struct stachio_report *report, const s
                 report->threads);
     if (is_ours && report->device_reason)
         text_format(out, "No GPU since   %s\n", report->device_reason);
+    if (is_ours && report->gds_reason)
+        text_format(out, "No GDS since   %s\n", report->gds_reason);
     if (report->fallback_reason)
         text_format(out, "Since          %s\n", report->fallback_reason);
     if (is_ours)

@@ -141,7 +141,10 @@ enum stachio_io {
     STACHIO_IO_AUTO, /* through the operating system's cache of files, except what that lacks of tables that
                         it could not hold */
     STACHIO_IO_BUFFERED, /* through that cache */
-    STACHIO_IO_DIRECT    /* past it (O_DIRECT); queries fail on file systems that can't */
+    STACHIO_IO_DIRECT,   /* past it (O_DIRECT); queries fail on file systems that can't */
+    STACHIO_IO_GDS /* straight into the GPU's memory (cuFile), but what the host has to look at; stachio_open
+                      fails where the device is the CPU, queries without cuFile and on file systems that can't
+                    */
 };
 
 /* How far reading, computing and the network overlap (seed 002, sections 3 and 5). All but FULL are there for
@@ -285,6 +288,7 @@ struct stachio_progress {
     double seconds;             /* since execute began; 0 before */
     int64_t host_cache_bytes;   /* not read, since the cache in the host's memory had them, */
     int64_t device_cache_bytes; /* or the one in the device's (known once the query has ended); as stored */
+    int64_t device_read_bytes;  /* of read_bytes: straight into the device's memory */
 };
 void stachio_query_progress(struct stachio_query *query, struct stachio_progress *out_progress);
 
@@ -322,6 +326,8 @@ struct stachio_report {
     const struct stachio_rank *ranks; /* none where there is one */
     int n_ranks;
     int64_t peak_device_memory_bytes; /* of a GPU's, since the database was opened; 0 on the CPU */
+    const char *gds_reason; /* why STACHIO_IO_AUTO came to read large tables to the host's memory, not
+                               straight into a GPU's; else NULL */
 };
 /* After execute. What *out_report points to belongs to the query. */
 void stachio_query_report(struct stachio_query *query, struct stachio_report *out_report);

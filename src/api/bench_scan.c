@@ -33,6 +33,7 @@ static const struct variant variants[] = {
     {.name = "metadata cached", .io = SX_IO_BUFFERED},
     {.name = "pinned memory", .io = SX_IO_BUFFERED, .is_pinned = true},
     {.name = "direct", .io = SX_IO_DIRECT, .is_pinned = true, .only_cold = true},
+    {.name = "gds", .io = SX_IO_DEVICE, .is_pinned = true, .only_cold = true},
     {.name = "chunks cached", .io = SX_IO_BUFFERED, .is_pinned = true, .is_cached = true},
 };
 enum { N_VARIANTS = sizeof variants / sizeof *variants };
@@ -43,6 +44,7 @@ struct bench_scan {
     struct sx_file_list files;
     int64_t files_bytes;
     bool takes_direct;  /* so does the file system of the first file */
+    bool has_gds;       /* straight into the device's memory, too */
     const char **names; /* of the columns that can be read */
     struct sx_type *types;
     int n_columns;
@@ -91,6 +93,16 @@ static bool takes_direct(const char *path) {
     return fd >= 0;
 }
 
+/* Also by way of the host's memory. */
+static bool has_gds(const struct bench_scan *bench) {
+    const struct sx_device_files_ops *ops = bench->db->backend->files;
+    struct sx_device_files *files;
+    if (!bench->takes_direct || !ops || ops->open(bench->db->backend, true, &files, NULL) != SX_OK)
+        return false;
+    ops->close(files);
+    return true;
+}
+
 static enum sx_status find_table(struct bench_scan *bench, const char *pattern, struct sx_error *error) {
     SX_TRY(sx_files_match(&bench->arena, pattern, &bench->files, error));
     for (int f = 0; f < bench->files.n_paths; f++) {
@@ -108,6 +120,7 @@ static enum sx_status find_table(struct bench_scan *bench, const char *pattern, 
         SX_TRY(status);
     }
     bench->takes_direct = takes_direct(bench->files.paths[0]);
+    bench->has_gds = has_gds(bench);
     return SX_OK;
 }
 
@@ -236,6 +249,7 @@ static enum sx_status measure_variant(const struct bench_scan *bench, const stru
         .budget = db->pool,
         .n_reader_threads = variant->is_blocking ? 0 : n_threads,
         .io = variant->io,
+        .backend = db->backend,
         .cache_bytes = variant->is_cached ? SIZE_MAX : 0,
     };
     struct sx_storage *storage;
@@ -268,7 +282,8 @@ static enum sx_status measure_variant(const struct bench_scan *bench, const stru
 
 static bool is_wanted(const struct bench_scan *bench, const struct variant *variant, bool is_warm,
                       int n_threads) {
-    if ((variant->is_blocking && n_threads > 1) || (variant->io == SX_IO_DIRECT && !bench->takes_direct))
+    if ((variant->is_blocking && n_threads > 1) || (variant->io == SX_IO_DIRECT && !bench->takes_direct) ||
+        (variant->io == SX_IO_DEVICE && !bench->has_gds))
         return false;
     if (!strcmp(variant->name, "pinned memory") && !bench->db->io_pool)
         return false;

@@ -38,7 +38,7 @@ static enum stachio_status read_options(const struct stachio_options *given,
         return sx_api_error(error, STACHIO_USAGE, "engine: there is no number %d", (int)out_options->engine);
     if ((int)out_options->device < STACHIO_DEVICE_AUTO || out_options->device > STACHIO_DEVICE_CUDA)
         return sx_api_error(error, STACHIO_USAGE, "device: there is no number %d", (int)out_options->device);
-    if ((int)out_options->io < STACHIO_IO_AUTO || out_options->io > STACHIO_IO_DIRECT)
+    if ((int)out_options->io < STACHIO_IO_AUTO || out_options->io > STACHIO_IO_GDS)
         return sx_api_error(error, STACHIO_USAGE, "io: there is no number %d", (int)out_options->io);
     if ((int)out_options->cache < STACHIO_CACHE_AUTO || out_options->cache > STACHIO_CACHE_DEVICE)
         return sx_api_error(error, STACHIO_USAGE, "cache: there is no number %d", (int)out_options->cache);
@@ -111,6 +111,8 @@ static enum sx_status open_parts(struct stachio_db *db, struct sx_net *net,
     size_t limit = options->memory_limit_bytes < SIZE_MAX ? (size_t)options->memory_limit_bytes : SIZE_MAX;
     SX_TRY(sx_pool_create(limit, &db->pool, error));
     SX_TRY(open_device(db, net, options, error));
+    if (options->io == STACHIO_IO_GDS && !db->backend->files)
+        return sx_error_set(error, SX_USAGE, "io gds: the device is the CPU; use another");
     db->io = options->io;
     db->overlap = options->overlap;
     db->shuffle_compression = options->shuffle_compression;
@@ -201,7 +203,7 @@ static const char *find_stand_in(void *context, const char *const *files, int n_
 }
 
 static enum sx_status start_storage(struct stachio_db *db, struct sx_error *error) {
-    static const enum sx_io ios[] = {SX_IO_AUTO, SX_IO_BUFFERED, SX_IO_DIRECT};
+    static const enum sx_io ios[] = {SX_IO_AUTO, SX_IO_BUFFERED, SX_IO_DIRECT, SX_IO_DEVICE};
     const int64_t memory_bytes = (int64_t)sx_system_memory(), cache_bytes = (int64_t)db->cache_bytes;
     if (db->backend->io_pool_create && !db->io_pool)
         SX_TRY(db->backend->io_pool_create(db->backend, db->pool, &db->io_pool, error));
@@ -214,6 +216,7 @@ static enum sx_status start_storage(struct stachio_db *db, struct sx_error *erro
         .budget = db->pool,
         .n_reader_threads = READER_THREADS,
         .io = ios[db->io],
+        .backend = db->backend,
         .page_cache_bytes = memory_bytes > cache_bytes ? (memory_bytes - cache_bytes) / 2 : 1,
         .cache_bytes = db->cache_bytes,
     };

@@ -145,6 +145,7 @@ void stachio_query_progress(struct stachio_query *query, struct stachio_progress
         out_progress->done_rows = progress.done_rows;
         out_progress->pruned_rows = progress.pruned_rows;
         out_progress->read_bytes = progress.read_bytes;
+        out_progress->device_read_bytes = progress.device_bytes;
         out_progress->device_cache_bytes = query->device_cache_bytes;
         out_progress->host_cache_bytes = progress.cached_bytes > query->device_cache_bytes
                                              ? progress.cached_bytes - query->device_cache_bytes
@@ -181,6 +182,15 @@ static int copy_ranks(struct stachio_query *query, const struct stachio_rank **o
     return ranks ? n : 0;
 }
 
+/* NULL: there is none. */
+static const char *copy_gds_reason(struct stachio_query *query) {
+    char reason[SX_STORAGE_REASON_BYTES];
+    if (!query->db->storage)
+        return NULL;
+    sx_storage_device_reason(query->db->storage, reason);
+    return reason[0] ? sx_arena_format(&query->arena, "%s", reason) : NULL;
+}
+
 void stachio_query_report(struct stachio_query *query, struct stachio_report *out_report) {
     *out_report = (struct stachio_report){
         .engine = query->engine,
@@ -200,4 +210,5 @@ void stachio_query_report(struct stachio_query *query, struct stachio_report *ou
     if (query->run && query->engine == STACHIO_ENGINE_STACHIO)
         out_report->n_operators = copy_operators(query);
     out_report->operators = query->operators;
+    out_report->gds_reason = copy_gds_reason(query);
 }

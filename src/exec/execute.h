@@ -82,7 +82,8 @@ struct sx_exec_progress {
     int64_t total_rows; /* of all scans */
     int64_t done_rows;
     int64_t read_bytes;
-    int64_t cached_bytes; /* that the storage's cache had */
+    int64_t device_bytes; /* of them, straight into the device's memory */
+    int64_t cached_bytes; /* that the storage's caches had */
     int64_t pruned_rows;
     int64_t written_rows; /* of Parquet files */
 };

@@ -298,6 +298,7 @@ void sx_scan_source_progress(const struct sx_scan_source *source, struct sx_exec
     progress->total_rows += scan.total_rows;
     progress->done_rows += scan.done_rows;
     progress->read_bytes += scan.read_bytes;
+    progress->device_bytes += scan.device_bytes;
     progress->cached_bytes += scan.cached_bytes;
     progress->pruned_rows += scan.pruned_rows;
 }

@@ -79,8 +79,9 @@ struct sx_file_column {
     enum sx_time_unit unit;
     bool is_optional;
     bool has_order; /* false: the order of min and max is not the type's */
-    /* its chunks in all row groups have been found to be readable; the only thing to change later */
-    atomic_bool is_checked;
+    /* What changes later: */
+    atomic_bool is_checked;    /* its chunks in all row groups have been found to be readable */
+    atomic_bool has_checksums; /* some page has one */
 };
 
 struct sx_footer {

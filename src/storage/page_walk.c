@@ -189,14 +189,18 @@ static enum sx_status check_header(const struct sx_page_walk *walk, const struct
     return header->type == PAGE_DATA_V2 ? check_v2(header, error) : SX_OK;
 }
 
-static enum sx_status check_bytes(const struct header *header, bool is_compressed, const uint8_t *bytes,
-                                  struct sx_error *error) {
+static enum sx_status check_bytes(const struct sx_page_walk *walk, const struct header *header,
+                                  bool is_compressed, const uint8_t *bytes, struct sx_error *error) {
     if (!is_compressed && header->stored_bytes != header->plain_bytes)
         return sx_error_set(error, SX_FILE,
                             "is not compressed, but has %d bytes stored and %d when decompressed",
                             header->stored_bytes, header->plain_bytes);
     if (!header->has_crc)
         return SX_OK;
+    if (walk->device_reader) {
+        atomic_store_explicit(&walk->column->has_checksums, true, memory_order_relaxed);
+        return sx_error_set(error, SX_UNSUPPORTED, "a checksum of bytes in the device's memory");
+    }
     uint32_t crc = libdeflate_crc32(0, bytes, (size_t)header->stored_bytes);
     if (crc != header->crc)
         return sx_error_set(error, SX_FILE, "has the CRC checksum %08x, but the file says %08x", crc,
@@ -257,19 +261,37 @@ static enum sx_status add_page(struct sx_page_walk *walk, const struct header *h
 
 /* ---- walking ---- */
 
+/* The header at `at`, and how long it is. */
+static enum sx_status open_header(const struct sx_page_walk *walk, const uint8_t *at, size_t left_bytes,
+                                  struct header *header, size_t *out_bytes, struct sx_error *error) {
+    uint8_t copy[SX_DEVICE_PEEK_BYTES];
+    const uint8_t *seen = at;
+    size_t seen_bytes = left_bytes;
+    if (walk->device_reader) {
+        seen = copy;
+        seen_bytes = left_bytes < sizeof copy ? left_bytes : sizeof copy;
+        SX_TRY(sx_device_reader_peek(walk->device_reader, at, seen_bytes, copy, error));
+    }
+    struct sx_thrift in = sx_thrift_from(seen, seen_bytes);
+    read_header(&in, header);
+    if (in.wrong)
+        return sx_error_set(error, seen_bytes < left_bytes ? SX_UNSUPPORTED : SX_FILE,
+                            "page %d: its header is corrupt: %s", walk->n_seen, in.wrong);
+    *out_bytes = (size_t)(in.at - seen);
+    return SX_OK;
+}
+
 /* The page at *at, which is moved behind it. */
 static enum sx_status next_page(struct sx_page_walk *walk, const uint8_t **at, const uint8_t *end,
                                 struct header *header, struct sx_error *error) {
-    int number = walk->n_seen++;
-    struct sx_thrift in = sx_thrift_from(*at, (size_t)(end - *at));
-    read_header(&in, header);
-    if (in.wrong)
-        return sx_error_set(error, SX_FILE, "page %d: its header is corrupt: %s", number, in.wrong);
-    const uint8_t *bytes = in.at;
+    size_t header_bytes;
+    SX_TRY(open_header(walk, *at, (size_t)(end - *at), header, &header_bytes, error));
+    const int number = walk->n_seen++;
+    const uint8_t *bytes = *at + header_bytes;
     bool is_compressed = walk->chunk->codec != SX_CODEC_UNCOMPRESSED && header->is_compressed;
     enum sx_status status = check_header(walk, header, (size_t)(end - bytes), error);
     if (status == SX_OK && header->type != PAGE_INDEX)
-        status = check_bytes(header, is_compressed, bytes, error);
+        status = check_bytes(walk, header, is_compressed, bytes, error);
     if (status == SX_OK && header->type != PAGE_INDEX)
         status = add_page(walk, header, bytes, is_compressed, error);
     if (status == SX_FILE)

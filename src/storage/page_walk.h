@@ -2,6 +2,7 @@
 #ifndef SX_STORAGE_PAGE_WALK_H
 #define SX_STORAGE_PAGE_WALK_H
 
+#include "storage/device_reader.h"
 #include "storage/footer.h"
 
 struct sx_page_list {
@@ -9,17 +10,20 @@ struct sx_page_list {
     int count, capacity;
 };
 
-/* One for each chunk; starts with the first two set and the rest zero. */
+/* One for each chunk; starts with the first three set, the fourth where it is needed, and the rest zero. */
 struct sx_page_walk {
-    const struct sx_file_column *column;
+    struct sx_file_column *column;
     const struct sx_chunk_meta *chunk;
     struct sx_page_list *list; /* pages are appended */
-    int64_t n_values;          /* of the data pages so far */
-    int n_seen;                /* pages so far, for messages */
+    struct sx_device_reader
+        *device_reader; /* has read the bytes: they are in the device's memory; NULL: the host's */
+    int64_t n_values;   /* of the data pages so far */
+    int n_seen;         /* pages so far, for messages */
     bool has_dictionary;
 };
 
-/* All pages of the chunk. */
+/* All pages of the chunk. Of bytes in the device's memory only headers are looked at: SX_UNSUPPORTED where a
+ * page has a checksum, or a header is long. */
 SX_MUST_CHECK enum sx_status sx_page_walk_chunk(struct sx_page_walk *walk, const uint8_t *bytes,
                                                 size_t length_bytes, struct sx_error *error);
 /* What stands in front of the first data page. */

@@ -1,14 +1,12 @@
 #include "storage/reader.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
+#include "storage/direct.h"
 #include "storage/file.h"
 #include "storage/uring.h"
 
-enum { LEAST_ALIGNMENT = 4096, MOST_ALIGNMENT = 64 << 10 };
 static const int64_t most_request_bytes = (int64_t)4 << 20;
 
 struct sx_reader {
@@ -26,7 +24,7 @@ enum sx_status sx_reader_create(struct sx_pool *pool, struct sx_pool *direct_poo
         return sx_error_set(error, SX_OUT_OF_MEMORY, "out of memory: no memory for a reader");
     *reader = (struct sx_reader){.pool = pool,
                                  .direct_pool = direct_pool ? direct_pool : pool,
-                                 .io = io,
+                                 .io = io == SX_IO_DEVICE ? SX_IO_AUTO : io,
                                  .page_cache_bytes = page_cache_bytes};
     enum sx_status status = sx_rings_create(&reader->rings, error);
     if (status != SX_OK) {
@@ -120,53 +118,6 @@ static enum sx_status read_all_buffered(struct sx_reader *reader, struct sx_read
 
 /* ---- past it ---- */
 
-/* The alignment that direct reads of the file want; 0: it takes none. */
-static size_t direct_alignment(int fd) {
-    size_t alignment = LEAST_ALIGNMENT;
-#ifdef STATX_DIOALIGN
-    struct statx found;
-    if (statx(fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &found) == 0 && found.stx_mask & STATX_DIOALIGN) {
-        if (!found.stx_dio_offset_align)
-            return 0;
-        if (found.stx_dio_offset_align > alignment)
-            alignment = found.stx_dio_offset_align;
-        if (found.stx_dio_mem_align > alignment)
-            alignment = found.stx_dio_mem_align;
-    }
-#endif
-    return alignment <= MOST_ALIGNMENT && (alignment & (alignment - 1)) == 0 ? alignment : 0;
-}
-
-/* The same file again, with O_DIRECT; -1: the file system refuses. */
-static int open_direct(int fd, size_t *out_alignment) {
-    char path[64];
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    const int direct = open(path, O_RDONLY | O_CLOEXEC | O_DIRECT);
-    *out_alignment = direct < 0 ? 0 : direct_alignment(direct);
-    if (*out_alignment)
-        return direct;
-    sx_file_close(direct);
-    return -1;
-}
-
-/* A buffer with aligned room for the aligned range around the read. */
-static enum sx_status prepare(struct sx_reader *reader, struct sx_read *read, size_t alignment,
-                              struct sx_transfer *out_transfer, struct sx_error *error) {
-    const int64_t unit = (int64_t)alignment;
-    const int64_t begin = read->offset / unit * unit;
-    const int64_t end = (read->offset + read->length_bytes + unit - 1) / unit * unit;
-    const size_t length = (size_t)(end - begin);
-    const size_t given = sx_pool_alignment(reader->direct_pool),
-                 slack = alignment > given ? alignment - given : 0;
-    SX_TRY(sx_buffer_create(reader->direct_pool, length + slack, &read->buffer, error));
-    const uintptr_t address = (uintptr_t)read->buffer->data;
-    uint8_t *to = (uint8_t *)read->buffer->data + (alignment - address % alignment) % alignment;
-    read->bytes = to + (read->offset - begin);
-    *out_transfer =
-        (struct sx_transfer){begin, length, (size_t)(read->offset + read->length_bytes - begin), to};
-    return SX_OK;
-}
-
 /* `transfers` has room for all reads, `reads` tells which read each is. */
 static enum sx_status read_mixed(struct sx_reader *reader, struct sx_read_request *request,
                                  struct sx_transfers *transfers, struct sx_transfer *list, int *reads,
@@ -175,7 +126,8 @@ static enum sx_status read_mixed(struct sx_reader *reader, struct sx_read_reques
         struct sx_read *read = &request->reads[i];
         request->failed = i;
         if (reader->io == SX_IO_DIRECT || !is_warm(request->fd, read, false)) {
-            SX_TRY(prepare(reader, read, transfers->alignment, &list[transfers->count], error));
+            SX_TRY(sx_direct_prepare(reader->direct_pool, read, transfers->alignment, &list[transfers->count],
+                                     error));
             read->is_cold = true;
             reads[transfers->count++] = i;
             continue;
@@ -215,7 +167,7 @@ enum sx_status sx_reader_read(struct sx_reader *reader, struct sx_read_request *
     if (!sx_reader_is_direct(reader, request->table_bytes))
         return read_all_buffered(reader, request, error);
     size_t alignment;
-    const int direct = open_direct(request->fd, &alignment);
+    const int direct = sx_direct_open(request->fd, &alignment);
     if (direct < 0 && reader->io == SX_IO_DIRECT)
         return sx_error_set(error, SX_FILE, "the file system has no direct I/O for it; see --io");
     if (direct < 0)

@@ -8,7 +8,8 @@
 enum sx_io {
     SX_IO_AUTO,     /* past the page cache where it could not hold all of a table, and lacks what is wanted */
     SX_IO_BUFFERED, /* always through it */
-    SX_IO_DIRECT    /* always past it */
+    SX_IO_DIRECT,   /* always past it */
+    SX_IO_DEVICE    /* to the device's memory where that can be (device_reader.h), else as AUTO */
 };
 
 struct sx_reader;

@@ -32,6 +32,23 @@ static enum sx_status start_threads(struct sx_storage *storage, int n_threads, s
     return SX_OK;
 }
 
+/* Of notes on what the device's cache may have. */
+static const size_t most_places_bytes = (size_t)64 << 20;
+
+/* None where it is not asked for, or there is no way. */
+static enum sx_status create_device_reader(struct sx_storage *storage,
+                                           const struct sx_storage_options *options, struct sx_error *error) {
+    const bool is_forced = options->io == SX_IO_DEVICE;
+    const struct sx_backend *backend = options->backend;
+    if (!is_forced && (options->io != SX_IO_AUTO || !backend || !backend->files))
+        return SX_OK;
+    storage->backend = backend;
+    if (backend && backend->cache_usage && backend->cache_usage(backend).limit_bytes > 0)
+        SX_TRY(sx_chunk_cache_create(storage->budget, most_places_bytes, &storage->on_device, error));
+    const struct sx_device_reader_options reader = {options->backend, options->pool, is_forced};
+    return sx_device_reader_create(&reader, &storage->device_reader, error);
+}
+
 enum sx_status sx_storage_create(const struct sx_storage_options *options, struct sx_storage **out_storage,
                                  struct sx_error *error) {
     struct sx_storage *storage = calloc(1, sizeof *storage);
@@ -47,6 +64,8 @@ enum sx_status sx_storage_create(const struct sx_storage_options *options, struc
     if (status == SX_OK)
         status = sx_reader_create(options->pool, options->direct_pool, options->io, options->page_cache_bytes,
                                   &storage->reader, error);
+    if (status == SX_OK)
+        status = create_device_reader(storage, options, error);
     if (status == SX_OK)
         status = start_threads(storage, options->n_reader_threads, error);
     if (status != SX_OK) {
@@ -67,13 +86,21 @@ void sx_storage_destroy(struct sx_storage *storage) {
     for (int i = 0; i < storage->n_threads; i++)
         pthread_join(storage->threads[i], NULL);
     free(storage->threads);
+    sx_device_reader_destroy(storage->device_reader);
     sx_reader_destroy(storage->reader);
     sx_chunk_cache_destroy(storage->cache);
+    sx_chunk_cache_destroy(storage->on_device);
     sx_stand_ins_destroy(storage->stand_ins);
     sx_footer_cache_destroy(storage->footers);
     pthread_cond_destroy(&storage->work);
     pthread_mutex_destroy(&storage->lock);
     free(storage);
+}
+
+void sx_storage_device_reason(struct sx_storage *storage, char out_reason[SX_STORAGE_REASON_BYTES]) {
+    out_reason[0] = 0;
+    if (storage->device_reader)
+        sx_device_reader_reason(storage->device_reader, out_reason, SX_STORAGE_REASON_BYTES);
 }
 
 enum sx_status sx_storage_count_rows(struct sx_storage *storage, const char *const *files, int n_files,
@@ -362,7 +389,9 @@ void sx_scan_close(struct sx_scan *scan) {
 static bool is_cold(struct sx_scan *scan, const struct scan_unit *unit) {
     uint8_t probe[512];
     int fd;
-    if (scan->n_columns > 0 && sx_reader_is_direct(scan->storage->reader, scan->files_bytes))
+    if (scan->n_columns > 0 &&
+        (sx_reader_is_direct(scan->storage->reader, scan->files_bytes) ||
+         (scan->storage->device_reader && sx_device_reader_is_forced(scan->storage->device_reader))))
         return true;
     if (scan->n_columns == 0 || scan_unit_rows(scan, unit) == 0 ||
         scan_file_fd(scan, unit->file, &fd, NULL) != SX_OK)
@@ -543,6 +572,7 @@ void sx_scan_progress(const struct sx_scan *scan, struct sx_scan_progress *out_p
         .done_rows = atomic_load_explicit(&scan->done_rows, memory_order_relaxed),
         .pruned_rows = atomic_load_explicit(&scan->pruned_rows, memory_order_relaxed),
         .read_bytes = atomic_load_explicit(&scan->read_bytes, memory_order_relaxed),
+        .device_bytes = atomic_load_explicit(&scan->device_bytes, memory_order_relaxed),
         .cached_bytes = atomic_load_explicit(&scan->cached_bytes, memory_order_relaxed),
         .row_groups = scan->n_units,
         .pruned_row_groups = atomic_load_explicit(&scan->pruned_groups, memory_order_relaxed),

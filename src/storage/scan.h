@@ -6,6 +6,7 @@
 #include "storage/reader.h"
 #include "tensor/page.h"
 
+struct sx_backend;
 struct sx_storage;
 struct sx_scan;
 struct sx_trace;
@@ -18,8 +19,9 @@ struct sx_storage_options {
     struct sx_pool *budget; /* whose limit `pool` counts in; NULL: its own */
     int n_reader_threads;
     enum sx_io io;
-    int64_t page_cache_bytes; /* see sx_reader_create */
-    size_t cache_bytes;       /* most bytes of column chunks kept in `pool` for later scans; 0: none */
+    const struct sx_backend *backend; /* into whose memory files may be read; NULL: none */
+    int64_t page_cache_bytes;         /* see sx_reader_create */
+    size_t cache_bytes; /* most bytes of column chunks kept in `pool` for later scans; 0: none */
 };
 
 /* Footer cache, cache of column chunks, and reader threads. The pools must outlive it. */
@@ -122,11 +124,17 @@ struct sx_scan_progress {
     int64_t done_rows;  /* handed out or pruned */
     int64_t pruned_rows;
     int64_t read_bytes;
-    int64_t cached_bytes; /* that the cache had */
+    int64_t device_bytes; /* of them, straight into the device's memory */
+    int64_t cached_bytes; /* that a cache had */
     int64_t row_groups;
     int64_t pruned_row_groups;
 };
 void sx_scan_progress(const struct sx_scan *scan, struct sx_scan_progress *out_progress);
+
+/* Why tables that SX_IO_AUTO would read straight into the device's memory are not; "" where none was, or they
+ * are. */
+enum { SX_STORAGE_REASON_BYTES = 256 };
+void sx_storage_device_reason(struct sx_storage *storage, char out_reason[SX_STORAGE_REASON_BYTES]);
 
 /* Rows of a table from its footers alone. */
 SX_MUST_CHECK enum sx_status sx_storage_count_rows(struct sx_storage *storage, const char *const *files,

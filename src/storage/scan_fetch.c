@@ -14,6 +14,8 @@ struct span {
     struct sx_buffer *buffer; /* borrowed from the extent; from the cache: one reference */
     bool is_cached;
     bool is_cold;                  /* came from the disk */
+    bool on_device;                /* is read into the device's memory */
+    void *held;                    /* is there, in its cache */
     uint64_t cache_id;             /* of the cache's entry; 0: none */
     struct sx_cached_pages *pages; /* of the cache; NULL: to be found in the bytes */
 };
@@ -22,12 +24,14 @@ struct span {
 struct extent {
     struct sx_read read;
     int first, count; /* in `order` */
+    bool on_device;   /* as all of its spans */
 };
 
 struct fetch {
     struct sx_scan *scan;
     const struct scan_unit *unit;
     const struct scan_selection *selection;
+    struct sx_device_source *device; /* reads what the host need not look at; NULL: nothing */
     struct sx_arena arena;
     bool is_cold;
     struct span *spans; /* by column, then by place in the file */
@@ -59,7 +63,11 @@ static const struct sx_page_places *places_of(const struct fetch *fetch, int col
 
 static void add_span(struct fetch *fetch, int column, int page, int64_t offset, int64_t length_bytes) {
     fetch->spans[fetch->n_spans++] =
-        (struct span){.offset = offset, .length_bytes = length_bytes, .column = column, .page = page};
+        (struct span){.offset = offset,
+                      .length_bytes = length_bytes,
+                      .column = column,
+                      .page = page,
+                      .on_device = fetch->device && scan_column_on_device(fetch->scan, fetch->unit, column)};
 }
 
 static void add_column_spans(struct fetch *fetch, int column) {
@@ -111,21 +119,26 @@ static void group_spans(struct fetch *fetch) {
             fetch->order[n++] = i;
     qsort_r(fetch->order, (size_t)n, sizeof *fetch->order, compare_spans, fetch->spans);
     int64_t gap = fetch->scan->cold_batches > 0 ? cold_gap_bytes : warm_gap_bytes;
-    int64_t most_bytes = fetch->scan->storage->cache ? most_cached_extent_bytes : most_extent_bytes;
     struct extent *last = NULL;
     for (int i = 0; i < n; i++) {
         const struct span *span = &fetch->spans[fetch->order[i]];
         int64_t end = span->offset + span->length_bytes;
         int64_t last_end = last ? last->read.offset + last->read.length_bytes : 0;
-        bool overlaps = last && span->offset < last_end;
-        if (overlaps || (last && span->offset - last_end < gap && end - last->read.offset <= most_bytes)) {
+        bool may_join = last && last->on_device == span->on_device;
+        const bool is_kept = fetch->scan->storage->cache && !span->on_device;
+        const int64_t most_bytes = is_kept ? most_cached_extent_bytes : most_extent_bytes;
+        bool overlaps = may_join && span->offset < last_end;
+        if (overlaps ||
+            (may_join && span->offset - last_end < gap && end - last->read.offset <= most_bytes)) {
             last->read.length_bytes = (end > last_end ? end : last_end) - last->read.offset;
             last->count++;
             continue;
         }
         last = &fetch->extents[fetch->n_extents++];
-        *last = (struct extent){
-            .read = {.offset = span->offset, .length_bytes = span->length_bytes}, .first = i, .count = 1};
+        *last = (struct extent){.read = {.offset = span->offset, .length_bytes = span->length_bytes},
+                                .first = i,
+                                .count = 1,
+                                .on_device = span->on_device};
     }
 }
 
@@ -152,6 +165,7 @@ static void find_cached(struct fetch *fetch) {
         span->cache_id = found.id;
         span->pages = found.pages;
         span->is_cached = true;
+        span->on_device = false;
         bytes += span->length_bytes;
     }
     atomic_fetch_add_explicit(&fetch->scan->cached_bytes, bytes, memory_order_relaxed);
@@ -159,19 +173,69 @@ static void find_cached(struct fetch *fetch) {
         sx_span_end(lane, SX_SPAN_CACHE, "in the host's memory", began_ns, bytes, 0);
 }
 
+/* Those for the device that its cache has. */
+static void find_held(struct fetch *fetch) {
+    const struct sx_storage *storage = fetch->scan->storage;
+    for (int i = 0; storage->on_device && i < fetch->n_spans; i++) {
+        struct span *span = &fetch->spans[i];
+        const struct sx_chunk_place place = cache_place(fetch, span);
+        struct sx_cached_chunk found;
+        if (!span->on_device || !sx_chunk_cache_find(storage->on_device, &place, &found))
+            continue;
+        if (found.pages)
+            span->held = storage->backend->cache_hold(storage->backend, found.id);
+        if (span->held) {
+            span->bytes = found.bytes;
+            span->buffer = found.buffer;
+            span->cache_id = found.id;
+            span->pages = found.pages;
+            span->is_cached = true;
+            atomic_fetch_add_explicit(&fetch->scan->cached_bytes, span->length_bytes, memory_order_relaxed);
+            continue;
+        }
+        sx_buffer_release(found.buffer);
+        sx_cached_pages_release(found.pages);
+    }
+}
+
+/* Where held pages seem to be: at addresses that nothing else ever has, since pages are told apart by them.
+ */
+static const uint8_t *new_place(const struct fetch *fetch, const struct span *span) {
+    static const uint64_t first = (uint64_t)1 << 62;
+    return (const uint8_t *)(uintptr_t)(first + atomic_fetch_add(&fetch->scan->storage->places_bytes,
+                                                                 (uint64_t)span->length_bytes));
+}
+
+/* The cache for an extent, and the buffer that it keeps: of what is on the device, a note. */
+static struct sx_chunk_cache *cache_for(const struct fetch *fetch, const struct extent *extent,
+                                        struct sx_buffer **out_buffer) {
+    const struct sx_storage *storage = fetch->scan->storage;
+    enum { NOTE_BYTES = 64 };
+    if (!extent->on_device) {
+        *out_buffer = sx_buffer_retain(extent->read.buffer);
+        return storage->cache;
+    }
+    *out_buffer = NULL;
+    return storage->on_device && sx_buffer_create(storage->budget, NOTE_BYTES, out_buffer, NULL) == SX_OK
+               ? storage->on_device
+               : NULL;
+}
+
 static void keep_extent(struct fetch *fetch, const struct extent *extent) {
-    struct sx_chunk_cache *cache = fetch->scan->storage->cache;
+    struct sx_buffer *buffer;
+    struct sx_chunk_cache *cache = cache_for(fetch, extent, &buffer);
     struct sx_cached_part *parts =
         cache ? SX_ARENA_ARRAY(&fetch->arena, extent->count, struct sx_cached_part) : NULL;
-    if (!parts)
-        return;
-    for (int i = 0; i < extent->count; i++) {
+    for (int i = 0; parts && i < extent->count; i++) {
         const struct span *span = &fetch->spans[fetch->order[extent->first + i]];
-        parts[i] = (struct sx_cached_part){cache_place(fetch, span), span->bytes, 0};
+        parts[i] = (struct sx_cached_part){cache_place(fetch, span),
+                                           extent->on_device ? new_place(fetch, span) : span->bytes, 0};
     }
-    sx_chunk_cache_insert(cache, extent->read.buffer, parts, extent->count);
-    for (int i = 0; i < extent->count; i++)
+    if (parts)
+        sx_chunk_cache_insert(cache, buffer, parts, extent->count);
+    for (int i = 0; parts && i < extent->count; i++)
         fetch->spans[fetch->order[extent->first + i]].cache_id = parts[i].id;
+    sx_buffer_release(buffer);
 }
 
 /* ---- reading ---- */
@@ -194,34 +258,48 @@ static enum sx_status name_column(const struct fetch *fetch, int column, struct 
                            fetch->unit->group, fetch->scan->column_names[column]);
 }
 
-static enum sx_status read_extents(struct fetch *fetch, struct sx_error *error) {
+/* The extents that go to one place. */
+static enum sx_status read_kind(struct fetch *fetch, bool on_device, struct sx_error *error) {
     struct sx_scan *scan = fetch->scan;
+    struct sx_storage *storage = scan->storage;
     struct sx_read_request request = {.table_bytes = scan->files_bytes, .cancel = scan->cancel};
-    if (fetch->n_extents == 0)
-        return SX_OK;
     request.reads = SX_ARENA_ARRAY(&fetch->arena, fetch->n_extents, struct sx_read);
-    request.n_reads = fetch->n_extents;
-    if (!request.reads)
+    struct extent **extents = SX_ARENA_ARRAY(&fetch->arena, fetch->n_extents, struct extent *);
+    if (!request.reads || !extents)
         return no_memory(error);
     for (int e = 0; e < fetch->n_extents; e++)
-        request.reads[e] = fetch->extents[e].read;
+        if (fetch->extents[e].on_device == on_device) {
+            extents[request.n_reads] = &fetch->extents[e];
+            request.reads[request.n_reads++] = fetch->extents[e].read;
+        }
+    if (request.n_reads == 0)
+        return SX_OK;
+    SX_TRY(scan_file_fd(scan, fetch->unit->file, &request.fd, error));
+    enum sx_status status =
+        on_device ? sx_device_reader_read(storage->device_reader, fetch->device, &request, error)
+                  : sx_reader_read(storage->reader, &request, error);
+    fetch->is_cold |= request.is_cold;
+    for (int i = 0; i < request.n_reads; i++)
+        extents[i]->read = request.reads[i];
+    return status == SX_OK
+               ? SX_OK
+               : name_column(fetch, fetch->spans[fetch->order[extents[request.failed]->first]].column, error);
+}
+
+static enum sx_status read_extents(struct fetch *fetch, struct sx_error *error) {
+    struct sx_scan *scan = fetch->scan;
+    int64_t bytes = 0;
+    if (fetch->n_extents == 0)
+        return SX_OK;
     struct sx_lane *lane = sx_trace_thread_lane(scan->trace, "reader");
     const int64_t began_ns = sx_span_begin(lane);
-    int64_t bytes = 0;
-    SX_TRY(scan_file_fd(scan, fetch->unit->file, &request.fd, error));
-    enum sx_status status = sx_reader_read(scan->storage->reader, &request, error);
-    fetch->is_cold = request.is_cold;
-    for (int e = 0; e < fetch->n_extents; e++)
-        fetch->extents[e].read = request.reads[e];
-    if (status != SX_OK)
-        return name_column(fetch, fetch->spans[fetch->order[fetch->extents[request.failed].first]].column,
-                           error);
+    SX_TRY(read_kind(fetch, true, error));
+    SX_TRY(read_kind(fetch, false, error));
     for (int e = 0; e < fetch->n_extents; e++) {
         place_spans(fetch, &fetch->extents[e]);
         keep_extent(fetch, &fetch->extents[e]);
         bytes += fetch->extents[e].read.length_bytes;
     }
-    atomic_fetch_add_explicit(&scan->read_bytes, bytes, memory_order_relaxed);
     sx_span_end(lane, SX_SPAN_READ, scan->files[fetch->unit->file].trace_name, began_ns, bytes,
                 fetch->unit->group);
     return SX_OK;
@@ -250,8 +328,17 @@ static void note_pages(const struct fetch *fetch, const struct span *span, const
     if (span->cache_id == 0 || span->pages)
         return;
     const struct sx_chunk_place place = cache_place(fetch, span);
-    sx_chunk_cache_note_pages(fetch->scan->storage->cache, &place, span->bytes, walk->list->pages + first,
-                              walk->list->count - first);
+    sx_chunk_cache_note_pages(span->on_device ? fetch->scan->storage->on_device : fetch->scan->storage->cache,
+                              &place, span->bytes, walk->list->pages + first, walk->list->count - first);
+}
+
+/* Where the bytes are that are to be walked. SX_UNSUPPORTED: nowhere. */
+static enum sx_status look_at(const struct fetch *fetch, const struct span *span, struct sx_page_walk *walk,
+                              struct sx_error *error) {
+    if (span->held)
+        return sx_error_set(error, SX_UNSUPPORTED, "pages in the device's cache are not those looked for");
+    walk->device_reader = span->on_device ? fetch->scan->storage->device_reader : NULL;
+    return SX_OK;
 }
 
 /* Whether the cache knows the span's pages, and they are what is looked for: so many rows together. */
@@ -270,6 +357,7 @@ static enum sx_status walk_head(const struct fetch *fetch, struct sx_page_walk *
     const int first = walk->list->count;
     if (knows_pages(span, 0))
         return walk_known(walk, span, error);
+    SX_TRY(look_at(fetch, span, walk, error));
     SX_TRY(sx_page_walk_head(walk, span->bytes, (size_t)span->length_bytes, error));
     note_pages(fetch, span, walk, first);
     return SX_OK;
@@ -280,6 +368,7 @@ static enum sx_status walk_page(const struct fetch *fetch, struct sx_page_walk *
     const int first = walk->list->count;
     if (knows_pages(span, rows))
         return walk_known(walk, span, error);
+    SX_TRY(look_at(fetch, span, walk, error));
     SX_TRY(sx_page_walk_page(walk, span->bytes, (size_t)span->length_bytes, rows, error));
     note_pages(fetch, span, walk, first);
     return SX_OK;
@@ -307,6 +396,7 @@ static enum sx_status walk_chunk(const struct fetch *fetch, struct sx_page_walk 
     const int first = walk->list->count;
     if (knows_pages(span, walk->chunk->n_values))
         return walk_known(walk, span, error);
+    SX_TRY(look_at(fetch, span, walk, error));
     SX_TRY(sx_page_walk_chunk(walk, span->bytes, (size_t)span->length_bytes, error));
     note_pages(fetch, span, walk, first);
     return SX_OK;
@@ -356,9 +446,11 @@ static enum sx_status keep_spans(const struct fetch *fetch, struct scan_group *g
         return no_memory(error);
     for (int i = 0; i < fetch->n_spans; i++) {
         const struct span *span = &fetch->spans[i];
-        group->spans[i] =
-            (struct sx_stored_span){span->bytes, (size_t)span->length_bytes, span->buffer, span->cache_id};
+        group->spans[i] = (struct sx_stored_span){span->bytes,     (size_t)span->length_bytes,
+                                                  span->buffer,    span->cache_id,
+                                                  span->on_device, span->held};
     }
+    group->n_spans = fetch->n_spans;
     return SX_OK;
 }
 
@@ -420,32 +512,63 @@ static enum sx_status fetch_into(struct fetch *fetch, struct scan_group *group, 
         return SX_OK;
     SX_TRY(list_spans(fetch, error));
     find_cached(fetch);
+    find_held(fetch);
     group_spans(fetch);
     SX_TRY(read_extents(fetch, error));
     SX_TRY(note_footprint(fetch, error));
     return fill_columns(fetch, group, error);
 }
 
-enum sx_status scan_fetch(struct sx_scan *scan, const struct scan_unit *unit,
-                          const struct scan_selection *selection, struct scan_group **out_group,
-                          bool *out_is_cold, struct sx_error *error) {
-    struct fetch fetch = {.scan = scan, .unit = unit, .selection = selection};
+/* What was read, once it is of use. */
+static void count_bytes(const struct fetch *fetch) {
+    struct sx_scan *scan = fetch->scan;
+    for (int e = 0; e < fetch->n_extents; e++) {
+        const int64_t bytes = fetch->extents[e].read.length_bytes;
+        atomic_fetch_add_explicit(&scan->read_bytes, bytes, memory_order_relaxed);
+        if (fetch->extents[e].on_device)
+            atomic_fetch_add_explicit(&scan->device_bytes, bytes, memory_order_relaxed);
+    }
+}
+
+static enum sx_status fetch_group(struct fetch *fetch, struct scan_group **out_group,
+                                  struct sx_error *error) {
     struct scan_group *group = NULL;
-    SX_TRY(create_group(&fetch, &group, error));
-    enum sx_status status = fetch_into(&fetch, group, error);
-    for (int e = 0; e < fetch.n_extents; e++)
-        sx_buffer_release(fetch.extents[e].read.buffer);
-    for (int i = 0; i < fetch.n_spans; i++)
-        if (fetch.spans[i].is_cached) {
-            sx_buffer_release(fetch.spans[i].buffer);
-            sx_cached_pages_release(fetch.spans[i].pages);
+    SX_TRY(create_group(fetch, &group, error));
+    enum sx_status status = fetch_into(fetch, group, error);
+    if (status == SX_OK)
+        count_bytes(fetch);
+    for (int e = 0; e < fetch->n_extents; e++)
+        sx_buffer_release(fetch->extents[e].read.buffer);
+    for (int i = 0; i < fetch->n_spans; i++)
+        if (fetch->spans[i].is_cached) {
+            sx_buffer_release(fetch->spans[i].buffer);
+            sx_cached_pages_release(fetch->spans[i].pages);
         }
-    sx_arena_release(&fetch.arena);
-    *out_is_cold = fetch.is_cold;
+    for (int i = 0; i < fetch->n_spans && group->n_spans == 0; i++) /* else they are the group's */
+        if (fetch->spans[i].held)
+            fetch->scan->storage->backend->cache_release(fetch->spans[i].held);
+    sx_arena_release(&fetch->arena);
     if (status != SX_OK) {
         scan_group_free(group);
         return status;
     }
     *out_group = group;
     return SX_OK;
+}
+
+/* Whatever it is that fails on the way to the device: by way of the host it succeeds, or becomes an error
+ * with the right words. */
+enum sx_status scan_fetch(struct sx_scan *scan, const struct scan_unit *unit,
+                          const struct scan_selection *selection, struct scan_group **out_group,
+                          bool *out_is_cold, struct sx_error *error) {
+    struct fetch fetch = {.scan = scan, .unit = unit, .selection = selection};
+    struct sx_error ignored = {0};
+    SX_TRY(scan_device_source(scan, unit, &fetch.device, error));
+    enum sx_status status = fetch_group(&fetch, out_group, fetch.device ? &ignored : error);
+    if (fetch.device && status != SX_OK) {
+        fetch = (struct fetch){.scan = scan, .unit = unit, .selection = selection};
+        status = fetch_group(&fetch, out_group, error);
+    }
+    *out_is_cold = fetch.is_cold;
+    return status;
 }

@@ -34,8 +34,7 @@ static void count_units(struct sx_scan *scan, const struct scan_batch *batch, in
         file->n_units_left += change;
         if (file->n_units_left > 0)
             continue;
-        sx_file_close(file->fd);
-        file->fd = -1;
+        scan_file_close(scan, file);
     }
     pthread_mutex_unlock(&scan->files_lock);
 }
@@ -46,7 +45,7 @@ void scan_unreference(struct sx_scan *scan) {
     if (atomic_fetch_sub(&scan->references, 1) != 1)
         return;
     for (int f = 0; f < scan->n_files; f++) {
-        sx_file_close(scan->files[f].fd);
+        scan_file_close(scan, &scan->files[f]);
         sx_footer_release(scan->files[f].footer);
     }
     pthread_mutex_destroy(&scan->files_lock);
@@ -66,6 +65,9 @@ static void free_group(struct scan_group *group) {
     free(group->group.columns);
     free((void *)group->group.ranges);
     free(group->pages.pages);
+    for (int i = 0; i < group->n_spans; i++)
+        if (group->spans[i].held)
+            group->scan->storage->backend->cache_release(group->spans[i].held);
     free(group->spans);
     scan_unreference(group->scan);
     free(group);

@@ -6,6 +6,7 @@
 
 #include "observe/trace.h"
 #include "storage/cache.h"
+#include "storage/device_reader.h"
 #include "storage/file.h"
 #include "storage/footprint.h"
 #include "storage/page_index.h"
@@ -19,6 +20,12 @@ struct sx_storage {
     struct sx_stand_ins *stand_ins; /* NULL: none yet */
     struct sx_chunk_cache *cache;   /* NULL: none */
     struct sx_reader *reader;
+    struct sx_device_reader *device_reader; /* NULL: none */
+    const struct sx_backend *backend;       /* NULL: none */
+    /* Where the device's cache may have what was read to the device: entries without bytes. NULL: there is no
+     * such cache. */
+    struct sx_chunk_cache *on_device;
+    atomic_uint_fast64_t places_bytes; /* that have been given to such entries */
     pthread_t *threads;
     int n_threads;
     pthread_mutex_t lock; /* also of the scans' queues */
@@ -33,9 +40,12 @@ struct scan_file {
     const char *trace_name; /* lives as long as the trace */
     struct sx_footer *footer;
     struct sx_file_stamp stamp;
-    int *columns;     /* index into the footer's columns for each column of the request */
-    int fd;           /* under files_lock: -1 before the first use and after the last */
-    int n_units_left; /* under files_lock */
+    int *columns; /* index into the footer's columns for each column of the request */
+    /* Under files_lock. */
+    int fd; /* -1 before the first use and after the last */
+    int n_units_left;
+    bool was_offered;                /* to the device reader, */
+    struct sx_device_source *device; /* which took it */
 };
 
 /* A row group of the table. */
@@ -66,6 +76,7 @@ struct scan_group {
     struct sx_scan *scan; /* one reference */
     struct sx_page_list pages;
     struct sx_stored_span *spans; /* of all columns */
+    int n_spans;
     int batch;
     size_t queued_bytes; /* what it counts for in the queue */
     struct scan_tally tally;
@@ -132,7 +143,7 @@ struct sx_scan {
     atomic_int cold_batches; /* batches still to be read ahead, since the page cache lacked one */
     struct scan_profit index_profit, bloom_profit;
     int64_t total_rows;
-    atomic_int_fast64_t done_rows, pruned_rows, read_bytes, cached_bytes, pruned_groups;
+    atomic_int_fast64_t done_rows, pruned_rows, read_bytes, device_bytes, cached_bytes, pruned_groups;
 };
 
 /* ---- scan_columns.c ---- */
@@ -151,6 +162,16 @@ SX_MUST_CHECK enum sx_status scan_select(struct sx_scan *scan, const struct scan
 SX_MUST_CHECK enum sx_status scan_fetch(struct sx_scan *scan, const struct scan_unit *unit,
                                         const struct scan_selection *selection, struct scan_group **out_group,
                                         bool *out_is_cold, struct sx_error *error);
+
+/* ---- scan_device.c ---- */
+
+/* *out_source: the file of the unit as it is read straight into the device's memory; NULL: it is not. */
+SX_MUST_CHECK enum sx_status scan_device_source(struct sx_scan *scan, const struct scan_unit *unit,
+                                                struct sx_device_source **out_source, struct sx_error *error);
+/* Whether the column's chunk of the unit is, too. */
+bool scan_column_on_device(const struct sx_scan *scan, const struct scan_unit *unit, int column);
+/* The file may be closed: under files_lock, or when nobody else has the scan. */
+void scan_file_close(struct sx_scan *scan, struct scan_file *file);
 
 /* ---- scan_group.c ---- */
 
@@ -178,8 +199,8 @@ static inline const struct sx_chunk_meta *scan_chunk(const struct sx_scan *scan,
     return &file->footer->groups[unit->group].chunks[found->leaf];
 }
 
-static inline const struct sx_file_column *scan_column(const struct sx_scan *scan,
-                                                       const struct scan_unit *unit, int column) {
+static inline struct sx_file_column *scan_column(const struct sx_scan *scan, const struct scan_unit *unit,
+                                                 int column) {
     const struct scan_file *file = &scan->files[unit->file];
     return &file->footer->columns[file->columns[column]];
 }

@@ -2,24 +2,12 @@
 #ifndef SX_STORAGE_URING_H
 #define SX_STORAGE_URING_H
 
-#include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/status.h"
+#include "tensor/device_files.h"
 
 /* Rings, one for each thread that is reading. */
 struct sx_rings;
 SX_MUST_CHECK enum sx_status sx_rings_create(struct sx_rings **out_rings, struct sx_error *error);
 void sx_rings_destroy(struct sx_rings *rings); /* NULL allowed */
-
-/* Offset, length and memory are aligned as the file wants it; the file may end behind `needed_bytes`. */
-struct sx_transfer {
-    int64_t offset;
-    size_t length_bytes;
-    size_t needed_bytes;
-    uint8_t *to;
-};
 
 struct sx_transfers {
     int fd;          /* with O_DIRECT */

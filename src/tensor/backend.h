@@ -14,6 +14,7 @@
 #ifndef SX_TENSOR_BACKEND_H
 #define SX_TENSOR_BACKEND_H
 
+#include "tensor/device_files.h"
 #include "tensor/page.h"
 #include "tensor/program.h"
 #include "tensor/tensor.h"
@@ -358,11 +359,16 @@ struct sx_backend {
                                                  double *out_bytes_per_second, struct sx_error *error);
     /* A cache of what decoders bring to the device: bytes of spans with a cache_id, decompressed, up to
      * `limit_bytes` of traits.memory_bytes (0: none, and at first). Given up before an allocation is refused.
-     * Any thread; both NULL: there is no such cache. */
+     * Any thread; all four NULL: there is no such cache. */
     void (*cache_limit)(const struct sx_backend *backend, size_t limit_bytes);
     struct sx_cache_usage (*cache_usage)(const struct sx_backend *backend);
+    /* What it has for that cache_id, to stay until it is released (before the backend is closed); NULL: it
+     * has nothing. Any thread. */
+    void *(*cache_hold)(const struct sx_backend *backend, uint64_t cache_id);
+    void (*cache_release)(void *held);
     /* Of traits.memory_bytes. Any thread; NULL: tensors are in host memory. */
     struct sx_pool_usage (*memory_usage)(const struct sx_backend *backend);
+    const struct sx_device_files_ops *files; /* NULL: files are read to the host's memory only */
 };
 
 /* SX_INTERNAL naming the slot when a slot is empty. */

@@ -56,7 +56,8 @@ struct sx_page {
     enum sx_page_kind kind;
     enum sx_parquet_encoding encoding;
     enum sx_parquet_encoding definition_encoding; /* V1: RLE or BIT_PACKED */
-    const uint8_t *bytes; /* stored bytes, host memory; NULL: page pruned, its rows are only ever skipped */
+    const uint8_t
+        *bytes; /* stored bytes, where the span's are; NULL: page pruned, its rows are only ever skipped */
     uint32_t stored_bytes;
     uint32_t plain_bytes;      /* after decompression, levels included */
     int64_t n_values;          /* nulls included; flat columns: rows */
@@ -83,6 +84,8 @@ struct sx_stored_span {
     size_t length_bytes;
     struct sx_buffer *owner; /* the buffer that they are in; borrowed */
     uint64_t cache_id;       /* spans with one id have the same bytes, now and later; 0: not known */
+    bool on_device;          /* the bytes are in the backend's memory, not the host's */
+    void *held;              /* of the backend's cache (cache_hold): the bytes are not there, but this is */
 };
 
 /* A column chunk. */

@@ -36,7 +36,7 @@ class Column(ctypes.Structure):
 class Progress(ctypes.Structure):
     _fields_ = [("total_rows", ctypes.c_int64), ("done_rows", ctypes.c_int64), ("pruned_rows", ctypes.c_int64),
                 ("read_bytes", ctypes.c_int64), ("seconds", ctypes.c_double), ("host_cache_bytes", ctypes.c_int64),
-                ("device_cache_bytes", ctypes.c_int64)]
+                ("device_cache_bytes", ctypes.c_int64), ("device_read_bytes", ctypes.c_int64)]
 
 
 class Operator(ctypes.Structure):
@@ -51,6 +51,7 @@ class Report(ctypes.Structure):
                 ("operators", ctypes.POINTER(Operator)), ("n_operators", ctypes.c_int),
                 ("device", ctypes.c_char_p), ("device_reason", ctypes.c_char_p), ("network", ctypes.c_char_p),
                 ("ranks", ctypes.c_void_p), ("n_ranks", ctypes.c_int), ("peak_device_memory_bytes", ctypes.c_int64),
+                ("gds_reason", ctypes.c_char_p),
                 ("what_later_headers_add", ctypes.c_char * 512)]
 
 

@@ -269,7 +269,8 @@ struct guard_open {
 void *take_memory(size_t bytes) {
     if (memory_guard.on)
         return memory_guard.take(bytes ? bytes : 1);
-    void *memory = aligned_alloc(256, (bytes + 255) / 256 * 256 + (bytes == 0) * 256);
+    const size_t alignment = bytes >= ((size_t)1 << 20) ? 4096 : 256; /* large blocks are whole pages */
+    void *memory = aligned_alloc(alignment, (bytes + (bytes == 0) + alignment - 1) / alignment * alignment);
     /* what a kernel reads before it writes must not look like zeroes */
     if (memory)
         memset(memory, 0xa5, bytes);

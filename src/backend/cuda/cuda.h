@@ -121,6 +121,16 @@ SX_MUST_CHECK enum sx_status cuda_flatten(struct cuda_stream *stream, const stru
 SX_MUST_CHECK enum sx_status cuda_select(struct cuda_stream *stream, const uint8_t *flags, int64_t n,
                                          struct sx_tensor *out_index);
 
+/* ---- cufile.c ---- */
+
+extern const struct sx_device_files_ops sx_cuda_files;
+
+/* ---- library.c ---- */
+
+/* Loads another library: what the environment's `variable` names, or `name` beside this one, in the folder
+ * stachio beside it, or where the system looks. NULL: dlerror says why. */
+void *cuda_library_open(const char *name, const char *variable);
+
 /* ---- memory.c ---- */
 
 SX_MUST_CHECK enum sx_status cuda_allocator_create(struct cuda_stream *stream, struct sx_error *error);

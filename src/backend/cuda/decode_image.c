@@ -205,9 +205,9 @@ static enum sx_status seek(struct decode_inflater *inflater, struct sx_decoder *
     struct cuda_cache *cache = call->stream->device->cache;
     struct decode_copy *own = &decoder->copies[copy];
     own->was_sought = true;
-    if (span->cache_id == 0 || !cuda_cache_takes(cache, span->length_bytes))
+    if (!span->held && (span->cache_id == 0 || !cuda_cache_takes(cache, span->length_bytes)))
         return SX_OK;
-    own->image = cuda_cache_find(cache, span->cache_id);
+    own->image = span->held ? cuda_image_retain(span->held) : cuda_cache_find(cache, span->cache_id);
     if (!own->image)
         return !call->way->makes_images ? SX_OK : begin(inflater, decoder, copy, span, &own->image);
     call->hit_bytes += (int64_t)span->length_bytes;

@@ -3,24 +3,46 @@
 
 #include "backend/cuda/decode_stored.h"
 
+static enum sx_status make_room(struct decode_inflater *inflater, struct decode_room *room, size_t bytes) {
+    struct cuda_stream *stream = inflater->call->stream;
+    if (bytes < room->bytes)
+        return SX_OK;
+    SX_TRY(sx_pool_resize(stream->host_pool, &room->memory, room->bytes, bytes + 1, &stream->base.error));
+    room->bytes = bytes + 1;
+    return SX_OK;
+}
+
+/* The piece's compressed bytes, for the host. */
+static enum sx_status find_stored(struct decode_inflater *inflater, const struct decode_piece *piece,
+                                  size_t stored_bytes, const uint8_t **out_bytes) {
+    struct decode_call *call = inflater->call;
+    struct sx_stored_span span;
+    int copy;
+    *out_bytes = piece->decoder->chunk.pages[piece->index].bytes + piece->lead_bytes;
+    SX_TRY(decode_span_find(call, piece->decoder, piece->index, &copy, &span));
+    if (!span.on_device)
+        return SX_OK;
+    SX_TRY(make_room(inflater, &inflater->stored, stored_bytes));
+    SX_TRY(cuda_download(call->stream, inflater->stored.memory, *out_bytes, stored_bytes,
+                         "a page that the host decompresses"));
+    *out_bytes = inflater->stored.memory;
+    return SX_OK;
+}
+
 static enum sx_status inflate_here(struct decode_inflater *inflater, const struct decode_piece *piece,
                                    size_t stored_bytes) {
     struct cuda_stream *stream = inflater->call->stream;
     struct sx_error *error = &stream->base.error;
-    const struct sx_stored_chunk *chunk = &piece->decoder->chunk;
     const size_t plain_bytes = piece->plain_bytes;
-    if (plain_bytes >= inflater->room_bytes) {
-        SX_TRY(sx_pool_resize(stream->host_pool, &inflater->plain, inflater->room_bytes, plain_bytes + 1,
-                              error));
-        inflater->room_bytes = plain_bytes + 1;
-    }
-    enum sx_status status = sx_codec_decompress(&inflater->codecs, chunk->spec.codec,
-                                                chunk->pages[piece->index].bytes + piece->lead_bytes,
-                                                stored_bytes, (uint8_t *)inflater->plain, plain_bytes, error);
+    const uint8_t *stored;
+    SX_TRY(make_room(inflater, &inflater->plain, plain_bytes));
+    SX_TRY(find_stored(inflater, piece, stored_bytes, &stored));
+    enum sx_status status = sx_codec_decompress(&inflater->codecs, piece->decoder->chunk.spec.codec, stored,
+                                                stored_bytes, inflater->plain.memory, plain_bytes, error);
     if (status == SX_FILE)
         return sx_error_prefix(error, "page %d", piece->index);
     SX_TRY(status);
-    return cuda_upload(stream, piece->plain, inflater->plain, plain_bytes);
+    return cuda_upload(stream, piece->plain, inflater->plain.memory, plain_bytes);
 }
 
 static enum sx_status inflate_later(struct decode_inflater *inflater, enum sx_parquet_codec codec,
@@ -79,5 +101,6 @@ void decode_inflater_release(struct decode_inflater *inflater) {
     for (int codec = 0; codec < DECODE_N_CODECS; codec++)
         free(inflater->lists[codec].items);
     sx_codecs_destroy(inflater->codecs);
-    sx_pool_free(inflater->call->stream->host_pool, inflater->plain, inflater->room_bytes);
+    sx_pool_free(inflater->call->stream->host_pool, inflater->plain.memory, inflater->plain.bytes);
+    sx_pool_free(inflater->call->stream->host_pool, inflater->stored.memory, inflater->stored.bytes);
 }

@@ -30,18 +30,29 @@ enum sx_status decode_span_find(struct decode_call *call, struct sx_decoder *dec
     return sx_error_set(&call->stream->base.error, SX_INTERNAL, "page %d is in no span", index);
 }
 
+/* What files were read into is copied, too: it is not much memory, and others wait to read into it. */
+static enum sx_status copy_span(struct cuda_stream *stream, void *device, const struct sx_stored_span *span) {
+    if (span->on_device)
+        return cuda_check(stream,
+                          cudaMemcpyAsync(device, span->bytes, span->length_bytes, cudaMemcpyDeviceToDevice,
+                                          stream->handle),
+                          "what was read from a file");
+    return span->owner && sx_pool_is_pinned(span->owner->pool)
+               ? cuda_upload_pinned(stream, device, span->bytes, span->length_bytes)
+               : cuda_upload(stream, device, span->bytes, span->length_bytes);
+}
+
 enum sx_status decode_span_bring(struct decode_call *call, struct sx_decoder *decoder, int copy,
                                  const struct sx_stored_span *span) {
     struct cuda_stream *stream = call->stream;
     struct sx_buffer *made;
     if (decoder->copies[copy].stored)
         return SX_OK;
+    if (span->held)
+        return sx_error_set(&stream->base.error, SX_INTERNAL, "a page that the device's cache lacks");
     SX_TRY(sx_buffer_create(stream->base.pool, span->length_bytes + DECODE_SLACK_BYTES, &made,
                             &stream->base.error));
-    const bool is_pinned = span->owner && sx_pool_is_pinned(span->owner->pool);
-    enum sx_status status = is_pinned
-                                ? cuda_upload_pinned(stream, made->data, span->bytes, span->length_bytes)
-                                : cuda_upload(stream, made->data, span->bytes, span->length_bytes);
+    enum sx_status status = copy_span(stream, made->data, span);
     if (status != SX_OK) {
         sx_buffer_release(made);
         return status;

@@ -7,6 +7,12 @@
 
 enum { DECODE_N_CODECS = SX_CODEC_LZ4_RAW + 1 };
 
+/* Host memory that grows. */
+struct decode_room {
+    void *memory;
+    size_t bytes;
+};
+
 /* What the device decompresses, by codec; and what the host needs for the rest. */
 struct decode_inflater {
     struct decode_call *call;
@@ -15,8 +21,7 @@ struct decode_inflater {
         int64_t n, room;
     } lists[DECODE_N_CODECS];
     struct sx_codecs *codecs;
-    void *plain; /* of one page */
-    size_t room_bytes;
+    struct decode_room stored, plain; /* of one page */
 };
 
 /* A page's compressed bytes, behind `lead_bytes` of levels, and where they become how many. */

@@ -140,6 +140,14 @@ static struct sx_cache_usage get_cache_usage(const struct sx_backend *backend) {
     return cuda_cache_usage(((const struct cuda_device *)backend)->cache);
 }
 
+static void *hold_cached(const struct sx_backend *backend, uint64_t cache_id) {
+    return cuda_cache_find(((const struct cuda_device *)backend)->cache, cache_id);
+}
+
+static void release_cached(void *held) {
+    cuda_image_release(held);
+}
+
 static struct sx_pool_usage get_memory_usage(const struct sx_backend *backend) {
     return sx_pool_usage(((const struct cuda_device *)backend)->budget);
 }
@@ -184,7 +192,10 @@ enum sx_status sx_cuda_open(const struct sx_cuda_choice *choice, size_t limit_by
         .link_measure = sx_cuda_link_measure,
         .cache_limit = set_cache_limit,
         .cache_usage = get_cache_usage,
+        .cache_hold = hold_cached,
+        .cache_release = release_cached,
         .memory_usage = get_memory_usage,
+        .files = &sx_cuda_files,
     };
     *out_backend = &device->backend;
     *out_name = device->name;

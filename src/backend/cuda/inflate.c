@@ -41,27 +41,6 @@ struct cuda_inflate_library {
     } codecs[INFLATE_N_CODECS];
 };
 
-static void *open_in(const char *folder, int folder_length, const char *inside) {
-    char path[PATH_MAX];
-    const int length = snprintf(path, sizeof path, "%.*s%s%s", folder_length, folder, inside, NVCOMP_LIBRARY);
-    return length < (int)sizeof path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
-}
-
-static void *open_library(void) {
-    const char *wanted = getenv("STACHIO_NVCOMP_LIBRARY");
-    Dl_info own;
-    void *handle = NULL;
-    if (wanted && *wanted)
-        return dlopen(wanted, RTLD_NOW | RTLD_LOCAL);
-    if (dladdr(codecs, &own) && own.dli_fname && strrchr(own.dli_fname, '/')) {
-        const int folder_length = (int)(strrchr(own.dli_fname, '/') - own.dli_fname) + 1;
-        handle = open_in(own.dli_fname, folder_length, "");
-        if (!handle)
-            handle = open_in(own.dli_fname, folder_length, "stachio/");
-    }
-    return handle ? handle : dlopen(NVCOMP_LIBRARY, RTLD_NOW | RTLD_LOCAL);
-}
-
 static uintptr_t find_function(void *handle, enum inflate_codec codec, const char *function) {
     char name[128];
     snprintf(name, sizeof name, "nvcompBatched%s%s", codecs[codec].name, function);
@@ -79,7 +58,7 @@ static bool takes_any_address(void *handle, enum inflate_codec codec) {
 
 /* It stays loaded to the end of the process, since it has registered its kernels with the driver. */
 static void find_functions(struct cuda_inflate_library *library) {
-    void *handle = open_library();
+    void *handle = cuda_library_open(NVCOMP_LIBRARY, "STACHIO_NVCOMP_LIBRARY");
     for (int c = 0; handle && c < INFLATE_N_CODECS; c++) {
         const enum inflate_codec codec = (enum inflate_codec)c;
         const uintptr_t temp_bytes = find_function(handle, codec, "DecompressGetTempSizeAsync");
