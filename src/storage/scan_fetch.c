@@ -455,6 +455,8 @@ static enum sx_status keep_spans(const struct fetch *fetch, struct scan_group *g
 }
 
 static enum sx_status fill_columns(struct fetch *fetch, struct scan_group *group, struct sx_error *error) {
+    struct sx_lane *lane = sx_trace_thread_lane(fetch->scan->trace, "reader");
+    const int64_t began_ns = sx_span_begin(lane);
     SX_TRY(keep_spans(fetch, group, error));
     for (int c = 0; c < fetch->scan->n_columns; c++) {
         struct sx_stored_chunk *out = &group->group.columns[c];
@@ -467,6 +469,8 @@ static enum sx_status fill_columns(struct fetch *fetch, struct scan_group *group
         out->spans = group->spans + fetch->first_span[c];
         out->n_spans = fetch->first_span[c + 1] - fetch->first_span[c];
     }
+    if (fetch->device)
+        sx_span_end(lane, SX_SPAN_SYNC, "page headers come from the device", began_ns, 0, 0);
     const struct sx_page *page = group->pages.pages;
     for (int c = 0; c < fetch->scan->n_columns; c++) {
         group->group.columns[c].pages = page;

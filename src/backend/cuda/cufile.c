@@ -53,6 +53,7 @@ struct sx_device_file {
 /* It stays loaded, and its driver open, to the end of the process: both are the process's. */
 static enum sx_status load(struct cufile_functions *out, struct sx_error *error) {
     const char *missing = NULL;
+    setenv("CUFILE_LOGFILE_PATH", "/dev/null", 0); /* else it writes one to the working directory */
     void *library = cuda_library_open(CUFILE_LIBRARY, "STACHIO_CUFILE_LIBRARY");
     if (!library)
         return sx_error_set(error, SX_UNSUPPORTED, "no cuFile: %s", dlerror());
@@ -86,17 +87,20 @@ static enum sx_status check(struct cufile_error result, const char *what, struct
     return sx_error_set(error, SX_UNSUPPORTED, "%s: cuFile's error %d%s", what, result.status, text);
 }
 
+/* Another database, or rank, may have opened the process's driver. */
+static enum sx_status check_open(struct cufile_error result, const char *what, struct sx_error *error) {
+    return result.status == CUFILE_ALREADY_OPEN ? SX_OK : check(result, what, error);
+}
+
 /* Before the driver is opened it can be told not to take the way through the host's memory; without that it
  * takes it silently. */
 static enum sx_status open_driver(const struct cufile_functions *cufile, bool may_bounce,
                                   struct sx_error *error) {
     struct cufile_properties properties = {0};
     if (!may_bounce)
-        SX_TRY(check(cufile->cuFileSetParameterBool(CUFILE_ALLOW_COMPAT_MODE, false),
-                     "cuFileSetParameterBool", error));
-    const struct cufile_error opened = cufile->cuFileDriverOpen();
-    if (opened.status != CUFILE_ALREADY_OPEN)
-        SX_TRY(check(opened, "cuFileDriverOpen", error));
+        SX_TRY(check_open(cufile->cuFileSetParameterBool(CUFILE_ALLOW_COMPAT_MODE, false),
+                          "cuFileSetParameterBool", error));
+    SX_TRY(check_open(cufile->cuFileDriverOpen(), "cuFileDriverOpen", error));
     SX_TRY(check(cufile->cuFileDriverGetProperties(&properties), "cuFileDriverGetProperties", error));
     const bool allows_bounce = properties.driver.control_flags >> CUFILE_ALLOW_COMPAT_MODE & 1;
     if (!may_bounce && (properties.driver.status_flags == 0 || allows_bounce))
