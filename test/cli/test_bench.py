@@ -18,6 +18,7 @@ FAMILIES = {"copy", "eval_run", "eval_select", "gather", "concat", "mask_to_inde
             "join_build", "join_probe", "join_filter", "sort"}
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 EMULATED = os.path.join(os.environ.get("BUILD_DIR", ""), "libstachio_cuda_emulated.so")
+CUFILE = os.path.join(os.environ.get("BUILD_DIR", ""), "libcufile_emulated.so")
 
 
 def measure(scratch, rows, *options):
@@ -105,12 +106,18 @@ def check_scan(scratch):
 
 
 def check_scan_device(scratch):
-    os.environ["STACHIO_CUDA_LIBRARY"] = EMULATED
-    try:
-        report = measure_scan(scratch, os.path.join(scratch, "table"), "--device", "cuda")
-    finally:
-        del os.environ["STACHIO_CUDA_LIBRARY"]
-    require("pinned memory" in {result["way"] for result in report["results"]}, str(report))
+    """Page-locked memory and, where there is cuFile, files straight into the device's memory; as many bytes."""
+    for library, has_gds in ((CUFILE, True), ("/nowhere/libcufile.so.0", False)):
+        os.environ.update(STACHIO_CUDA_LIBRARY=EMULATED, STACHIO_CUFILE_LIBRARY=library)
+        try:
+            results = measure_scan(scratch, os.path.join(scratch, "table"), "--device", "cuda", "--repeat", "1")["results"]
+        finally:
+            del os.environ["STACHIO_CUDA_LIBRARY"], os.environ["STACHIO_CUFILE_LIBRARY"]
+        ways = {(result["state"], result["way"]) for result in results}
+        require(("warm", "pinned memory") in ways, str(ways))
+        takes_direct = ("cold", "direct") in ways
+        require((("cold", "gds") in ways) == (has_gds and takes_direct) and ("warm", "gds") not in ways, f"{library}: {ways}")
+        require(len({result["bytes"] for result in results}) == 1, str(results))
 
 
 def measure_join(scratch, ranks, *options):

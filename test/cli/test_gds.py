@@ -72,9 +72,9 @@ def straight(run):
     return [(read != "0 B", read == to_device) for read, to_device in found]
 
 
-def check_answers(tables, options, **environment):
+def check_answers(tables, options, n_queries=len(QUERIES), **environment):
     with settings(environment):
-        for sql in QUERIES:
+        for sql in QUERIES[:n_queries]:
             check_equal(tables, DuckDB(tables), sql, "--fallback", "forbid", "--io", "gds", *options)
 
 
@@ -103,7 +103,7 @@ def check_fault(tables, environment):
     told = run(tables, "--io", "gds", "--cache", "off", "-c", QUERIES[0], "--analyze", CUFILE_EMULATOR_TELL="1", **environment)
     failing = "CUFILE_EMULATOR_FAIL" in environment
     require(straight(told)[0] == (True, not failing) and emulated_reads(told) > 1, f"{told}\n{told.out.decode()}")
-    check_answers(tables, [], **environment)
+    check_answers(tables, [], 2, **environment)
 
 
 def check_damage(directory):
@@ -165,10 +165,11 @@ def main():
         for layout in LAYOUTS:
             with checks.case(f"{layout}: who reads"):
                 check_way(tables[layout], layout)
-            for cache in ("off", "device"):
-                with checks.case(f"{layout}: answers, cache {cache}"):
-                    check_answers(tables[layout], ["--cache", cache])
+            with checks.case(f"{layout}: answers"):
+                check_answers(tables[layout], ["--cache", "off"])
         for layout in LAYOUTS[:3]:
+            with checks.case(f"{layout}: answers, device cache"):
+                check_answers(tables[layout], ["--cache", "device"], 2)
             for cache in ("off", "host", "device"):
                 with checks.case(f"{layout}: again and again, cache {cache}"):
                     check_twice(tables[layout], cache)
