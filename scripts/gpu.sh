@@ -22,6 +22,7 @@ families=${FAMILIES:-move rows eval hash bloom sort group join decode}
 export STACHIO_CUDA_LIBRARY="$dir/libstachio_cuda.so"
 [ ! -e "$work/libstachio_cuda.so" ] || export STACHIO_CUDA_LIBRARY=$work/libstachio_cuda.so
 [ ! -e "$work/libnvcomp.so.5" ] || export STACHIO_NVCOMP_LIBRARY=$work/libnvcomp.so.5
+[ ! -e "$work/libcufile.so.0" ] || export STACHIO_CUFILE_LIBRARY=$work/libcufile.so.0
 ! command -v nvidia-smi >/dev/null || nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
 
 # Families do not disturb each other: all at the same time.
