@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -60,6 +61,10 @@ static enum sx_status do_without(struct sx_device *device, const struct sx_error
                             "device cuda: %s", problem->text);
     snprintf(device->reason, sizeof device->reason, "%.255s", problem->text);
     return SX_OK;
+}
+
+void sx_device_prepare(void) {
+    setenv("CUFILE_LOGFILE_PATH", "/dev/null", 0); /* else cuFile writes to the working directory */
 }
 
 enum sx_status sx_device_choose(enum stachio_device wanted, int number, struct sx_device *out_device,

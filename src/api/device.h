@@ -16,6 +16,9 @@ struct sx_device {
     char reason[256]; /* why AUTO is the CPU; empty: it was not asked for, or there is a GPU */
 };
 
+/* What libraries of the device are to find in the environment: see sx_launch_prepare_nccl. */
+void sx_device_prepare(void);
+
 /* Which one it is to be. AUTO: what the environment's STACHIO_DEVICE says, else a GPU if one works, else the
  * CPU. CUDA: SX_USAGE with the reason if there is none. The library is libstachio_cuda.so beside libstachio,
  * or what STACHIO_CUDA_LIBRARY names. `number`: of the GPU, by PCI address; in turn where there are fewer. */

@@ -53,7 +53,6 @@ struct sx_device_file {
 /* It stays loaded, and its driver open, to the end of the process: both are the process's. */
 static enum sx_status load(struct cufile_functions *out, struct sx_error *error) {
     const char *missing = NULL;
-    setenv("CUFILE_LOGFILE_PATH", "/dev/null", 0); /* else it writes one to the working directory */
     void *library = cuda_library_open(CUFILE_LIBRARY, "STACHIO_CUFILE_LIBRARY");
     if (!library)
         return sx_error_set(error, SX_UNSUPPORTED, "no cuFile: %s", dlerror());
