@@ -144,8 +144,12 @@ static enum sx_status share_info(struct sx_join_build *build, struct sx_worker *
     return status;
 }
 
-/* Nearly every value of the keys' range is there, which scans know already. */
-static bool range_is_dense(const struct sx_join_info *all) {
+/* Nearly every value of the keys' range is there, which scans know already. Rows with heavy keys, which all
+ * ranks have, would count several times. */
+static bool range_is_dense(const struct sx_join_build *build) {
+    const struct sx_join_info *all = &build->all;
+    if (build->skew && build->skew->n_heavy > 0)
+        return false;
     const double values = (double)all->key_max - (double)all->key_min + 1;
     return all->keys_unique && all->has_range && (double)all->rows >= 0.9 * values;
 }
@@ -158,7 +162,7 @@ static enum sx_status build_seal(struct sx_sink *sink, struct sx_worker *worker)
         return SX_OK;
     build->all = (struct sx_join_info){0};
     SX_TRY(share_info(build, worker));
-    return wants_bloom(build) ? join_bloom_merge(&build->bloom, worker, range_is_dense(&build->all)) : SX_OK;
+    return wants_bloom(build) ? join_bloom_merge(&build->bloom, worker, range_is_dense(build)) : SX_OK;
 }
 
 static void build_destroy(struct sx_run *run, struct sx_operator *op) {

@@ -109,6 +109,20 @@ def check_balance(directory):
     require(len(balance) == 2 and balance[1] < 1.25, out)
 
 
+def check_filter(directory):
+    """Heavy keys' build rows, which every rank has, do not make a range look full that is not: its filter stays."""
+    os.mkdir(directory)
+    random = numpy.random.default_rng(5)
+    keys = random.integers(0, 100, ROWS)
+    often = random.random(ROWS) < 0.8
+    keys[often] = random.integers(0, 20, ROWS)[often]
+    pq.write_table(pa.table({"k": keys, "v": keys}), f"{directory}/probe.parquet")
+    built = numpy.concatenate([numpy.arange(59), [99]])
+    pq.write_table(pa.table({"k": built, "w": built}), f"{directory}/build.parquet")
+    out = ask_stachio(Tables(directory), QUERIES[0], "--analyze", env=environment(3)).succeeded().out.decode()
+    require(re.search(r"heavy keys: [1-9]", out) and "JOIN build INNER: filter of all ranks" in out, out)
+
+
 def main():
     checks = Checks()
     with scratch_directory() as directory:
@@ -122,6 +136,7 @@ def main():
                     keys = {"half": 1, "two": 2, "uniform": 0}[shape]
                     cases.append((f"{shape}: {keys} heavy keys", functools.partial(check_told, tables, keys)))
         cases.append(("balance", functools.partial(check_balance, os.path.join(directory, "balance"))))
+        cases.append(("filter", functools.partial(check_filter, os.path.join(directory, "filter"))))
         checks.run_all(cases)
     checks.finish()
 
