@@ -188,10 +188,10 @@ static bool gives_up(void *context) {
 /* This rank's link is of no use any more: as if it were lost, to itself and to others. */
 static void lose_link(struct sx_rounds *rounds, const struct sx_error *error) {
     struct sx_net *net = rounds->net;
-    const struct sx_frame frame = {.kind = SX_FRAME_LOST, .epoch = net->epoch, .value = (uint64_t)net->rank};
     char what[512];
     snprintf(what, sizeof what, "has lost its link: %s: %.300s", rounds->link->name, error->text);
     pthread_mutex_lock(&net->lock);
+    const struct sx_frame frame = {.kind = SX_FRAME_LOST, .epoch = net->epoch, .value = (uint64_t)net->rank};
     if (!net->is_lost) {
         sx_net_set_lost(net, net->rank, what);
         sx_net_send_all(net, &frame, NULL, 0);
