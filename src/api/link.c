@@ -11,17 +11,17 @@
 enum { REASON_BYTES = 128 };
 
 struct functions {
-    sx_nccl_check_function check;
+    sx_nccl_create_function create;
     sx_nccl_make_id_function make_id;
-    sx_nccl_open_function open;
+    sx_nccl_begin_function begin;
 };
 
 static struct functions find_functions(const struct stachio_db *db) {
     void *library = db->device.library;
     return (struct functions){
-        (sx_nccl_check_function)(uintptr_t)dlsym(library, "sx_nccl_check"),
+        (sx_nccl_create_function)(uintptr_t)dlsym(library, "sx_nccl_create"),
         (sx_nccl_make_id_function)(uintptr_t)dlsym(library, "sx_nccl_make_id"),
-        (sx_nccl_open_function)(uintptr_t)dlsym(library, "sx_nccl_open"),
+        (sx_nccl_begin_function)(uintptr_t)dlsym(library, "sx_nccl_begin"),
     };
 }
 
@@ -38,17 +38,17 @@ static bool is_wanted(const char *transport) {
     return wanted && !strcmp(wanted, transport);
 }
 
-/* Why this rank can't; empty: it can. */
-static void find_reason(const struct stachio_db *db, const struct functions *functions, struct sx_net *net,
-                        char reason[REASON_BYTES]) {
+/* This rank's link, which has not begun, or why there is none. */
+static void create_link(const struct stachio_db *db, const struct functions *functions, struct sx_net *net,
+                        struct sx_link **out_link, char reason[REASON_BYTES]) {
     struct sx_error error = {0};
     if (is_wanted("host"))
         snprintf(reason, REASON_BYTES, "STACHIO_TRANSPORT=host");
     else if (is_shared(db, sx_net_size(net), sx_net_rank(net)))
         snprintf(reason, REASON_BYTES, "ranks share a GPU");
-    else if (!functions->check || !functions->make_id || !functions->open)
+    else if (!functions->create || !functions->make_id || !functions->begin)
         snprintf(reason, REASON_BYTES, "the CUDA library has no NCCL");
-    else if (functions->check(&error) != SX_OK)
+    else if (functions->create(db->backend, db->pool, out_link, &error) != SX_OK)
         snprintf(reason, REASON_BYTES, "%.100s", error.text);
 }
 
@@ -65,23 +65,20 @@ static enum sx_status share_reason(struct sx_net *net, char reason[REASON_BYTES]
     return status;
 }
 
-/* What goes wrong here is a reason, too. */
-static enum sx_status open_link(const struct stachio_db *db, const struct functions *functions,
-                                struct sx_net *net, struct sx_link **out_link, char reason[REASON_BYTES],
-                                struct sx_error *error) {
+/* What goes wrong here is a reason, too. Without an id nobody begins. */
+static enum sx_status begin_link(const struct functions *functions, struct sx_net *net, struct sx_link *link,
+                                 char reason[REASON_BYTES], struct sx_error *error) {
     struct sx_arena arena = {0};
     struct sx_error problem = {0};
     char id[SX_NCCL_ID_BYTES] = {0};
     const void *data = id;
     size_t bytes = sizeof id;
-    const bool has_id = sx_net_rank(net) != 0 || functions->make_id(id, &problem) == SX_OK;
+    if (sx_net_rank(net) == 0 && functions->make_id(id, &problem) != SX_OK)
+        bytes = 0;
     enum sx_status status = sx_net_broadcast(net, 0, &arena, &data, &bytes, NULL, error);
-    if (status == SX_OK && has_id && bytes == sizeof id &&
-        functions->open(db->backend, db->pool, sx_net_rank(net), sx_net_size(net), data, out_link,
-                        &problem) != SX_OK)
-        *out_link = NULL;
-    if (!*out_link)
-        snprintf(reason, REASON_BYTES, "%.100s", problem.text);
+    if (status == SX_OK && bytes == sizeof id)
+        (void)functions->begin(link, sx_net_rank(net), sx_net_size(net), data, &problem);
+    snprintf(reason, REASON_BYTES, "%.100s", problem.text);
     sx_arena_release(&arena);
     return status == SX_OK ? share_reason(net, reason, error) : status;
 }
@@ -91,11 +88,10 @@ static enum sx_status find_link(struct stachio_db *db, struct sx_net *net, struc
                                 char reason[REASON_BYTES], struct sx_error *error) {
     struct sx_link *link = NULL;
     const struct functions functions = find_functions(db);
-    find_reason(db, &functions, net, reason);
-    SX_TRY(share_reason(net, reason, error));
-    enum sx_status status = SX_OK;
-    if (!*reason)
-        status = open_link(db, &functions, net, &link, reason, error);
+    create_link(db, &functions, net, &link, reason);
+    enum sx_status status = share_reason(net, reason, error);
+    if (status == SX_OK && !*reason)
+        status = begin_link(&functions, net, link, reason, error);
     if (link && (*reason || status != SX_OK)) {
         link->ops->destroy(link, false);
         link = NULL;

@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 import sys
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "lib"))
 
@@ -129,9 +130,11 @@ def check_links(tables):
         run = run_stachio(["bench", "join", "--build", "1000", "--probe", "5000", "--device", "cuda"]).succeeded()
         require(b"GPU to GPU by NCCL 2." in run.out, str(run))
     for values, reason in (({"CUDA_EMULATOR_DEVICES": "2"}, "ranks share a GPU"), ({"STACHIO_TRANSPORT": "host"}, "STACHIO_TRANSPORT=host"),
-                           ({"STACHIO_NCCL_LIBRARY": NOWHERE}, "no NCCL: ")):
+                           ({"STACHIO_NCCL_LIBRARY": NOWHERE}, "no NCCL: "), ({"NCCL_EMULATOR_NO_ID": "1"}, "ncclGetUniqueId: ")):
+        began = time.monotonic()
         with environment(**{**base, **values}):
             require(f"local; GPU to GPU by the host's memory: {reason}" in network(), reason)
+        require(time.monotonic() - began < 40, f"{reason}: nobody waits for a communicator that can't be")
     nccl = {**base, "STACHIO_TRANSPORT": "nccl"}
     with environment(**nccl):
         require("GPU to GPU by NCCL" in network(), "NCCL as demanded")

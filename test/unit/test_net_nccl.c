@@ -57,13 +57,15 @@ static void *work(void *context) {
     assert(sx_device_choose(STACHIO_DEVICE_CUDA, rank->number, &rank->device, &error) == SX_OK);
     assert(sx_device_open(&rank->device, 0, 1, &backend, &error) == SX_OK);
     void *library = rank->device.library;
-    sx_nccl_open_function open = (sx_nccl_open_function)(uintptr_t)dlsym(library, "sx_nccl_open");
+    sx_nccl_create_function create = (sx_nccl_create_function)(uintptr_t)dlsym(library, "sx_nccl_create");
+    sx_nccl_begin_function begin = (sx_nccl_begin_function)(uintptr_t)dlsym(library, "sx_nccl_begin");
     sx_nccl_make_id_function make_id = (sx_nccl_make_id_function)(uintptr_t)dlsym(library, "sx_nccl_make_id");
     if (rank->number == 0)
         assert(make_id(id, &error) == SX_OK);
     pthread_barrier_wait(&step);
     assert(sx_pool_create(0, &rank->pool, NULL) == SX_OK);
-    assert(open(backend, rank->pool, rank->number, RANKS, id, &rank->link, &error) == SX_OK);
+    assert(create(backend, rank->pool, &rank->link, &error) == SX_OK);
+    assert(begin(rank->link, rank->number, RANKS, id, &error) == SX_OK);
     run(rank);
     rank->link->ops->destroy(rank->link, false);
     sx_device_close(&rank->device);
@@ -81,6 +83,8 @@ int main(void) {
     setenv("STACHIO_CUDA_LIBRARY", cuda, 1);
     setenv("STACHIO_NCCL_LIBRARY", nccl, 1);
     setenv("CUDA_EMULATOR_DEVICES", "2", 1);
+    setenv("NCCL_NVLS_ENABLE", "0", 1); /* as whoever opens the ranks does */
+    setenv("NCCL_SOCKET_IFNAME", "=lo", 1);
     assert(pthread_barrier_init(&step, NULL, RANKS) == 0);
     struct rank ranks[RANKS] = {{.number = 0}, {.number = 1}};
     pthread_t threads[RANKS];

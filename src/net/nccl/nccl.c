@@ -59,14 +59,6 @@ static enum sx_status load(void **out_library, struct nccl_functions *out, struc
     return SX_OK;
 }
 
-enum sx_status sx_nccl_check(struct sx_error *error) {
-    struct nccl_functions nccl;
-    void *library;
-    SX_TRY(load(&library, &nccl, error));
-    dlclose(library);
-    return SX_OK;
-}
-
 static enum sx_status check(const struct nccl_functions *nccl, int result, const char *what,
                             struct sx_error *error) {
     return result == ncclSuccess || result == ncclInProgress
@@ -257,8 +249,9 @@ static void destroy(struct sx_link *base, bool clean) {
 
 static const struct sx_link_ops ops = {.allocate = allocate, .exchange = exchange, .destroy = destroy};
 
-static enum sx_status begin_communicator(struct nccl_link *link, int rank, int size, const char *id_bytes,
-                                         struct sx_error *error) {
+enum sx_status sx_nccl_begin(struct sx_link *base, int rank, int size, const char id_bytes[SX_NCCL_ID_BYTES],
+                             struct sx_error *error) {
+    struct nccl_link *link = (struct nccl_link *)base;
     struct nccl_config config = {.size = sizeof config,
                                  .magic = nccl_config_magic,
                                  .version = NCCL_CONFIG_VERSION,
@@ -268,14 +261,16 @@ static enum sx_status begin_communicator(struct nccl_link *link, int rank, int s
                                  .max_ctas = NCCL_UNDEFINED};
     ncclUniqueId id;
     int64_t until_ns = in_seconds(INIT_S);
+    if (cuda_choose_device(link->cuda->device->ordinal) != cudaSuccess)
+        return sx_error_set(error, SX_INTERNAL, "a device: %s", cudaGetErrorString(cudaGetLastError()));
     memcpy(id.internal, id_bytes, sizeof id.internal);
     SX_TRY(check(&link->nccl, link->nccl.ncclCommInitRankConfig(&link->comm, size, id, rank, &config),
                  "ncclCommInitRankConfig", error));
     return settle(link, is_late, &until_ns, "the start of a communicator", error);
 }
 
-static enum sx_status begin(struct nccl_link *link, const struct sx_backend *backend, struct sx_pool *pool,
-                            int rank, int size, const char *id, struct sx_error *error) {
+static enum sx_status prepare(struct nccl_link *link, const struct sx_backend *backend, struct sx_pool *pool,
+                              struct sx_error *error) {
     int version = 0;
     SX_TRY(load(&link->library, &link->nccl, error));
     SX_TRY(check(&link->nccl, link->nccl.ncclGetVersion(&version), "ncclGetVersion", error));
@@ -286,18 +281,16 @@ static enum sx_status begin(struct nccl_link *link, const struct sx_backend *bac
     if (cuda_choose_device(link->cuda->device->ordinal) != cudaSuccess ||
         cudaEventCreateWithFlags(&link->event, cudaEventDisableTiming) != cudaSuccess)
         return sx_error_set(error, SX_INTERNAL, "an event: %s", cudaGetErrorString(cudaGetLastError()));
-    SX_TRY(make_dropped(link, error));
-    return begin_communicator(link, rank, size, id, error);
+    return make_dropped(link, error);
 }
 
-enum sx_status sx_nccl_open(const struct sx_backend *backend, struct sx_pool *pool, int rank, int size,
-                            const char id[SX_NCCL_ID_BYTES], struct sx_link **out_link,
-                            struct sx_error *error) {
+enum sx_status sx_nccl_create(const struct sx_backend *backend, struct sx_pool *pool,
+                              struct sx_link **out_link, struct sx_error *error) {
     struct nccl_link *link = calloc(1, sizeof *link);
     if (!link)
         return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for a link");
     link->base = (struct sx_link){.ops = &ops, .name = link->name};
-    enum sx_status status = begin(link, backend, pool, rank, size, id, error);
+    enum sx_status status = prepare(link, backend, pool, error);
     if (status != SX_OK) {
         destroy(&link->base, false);
         return status;
