@@ -135,9 +135,15 @@ static enum sx_status build_scan(struct builder *b, const struct sx_plan *plan, 
     if (!list)
         return sx_no_memory(b->error, "a scan");
     n = 0;
-    for (const struct sx_pending_filter *f = filters; f; f = f->next)
-        list[n++] = (struct sx_runtime_filter){
-            .join = f->join, .column = plan->u.scan.projection[f->column], .crosses = f->crosses};
+    for (const struct sx_pending_filter *f = filters; f; f = f->next) {
+        const int32_t n_keys = f->join->plan->u.join.n_keys;
+        int32_t *columns = SX_ARENA_ARRAY(&b->run->arena, n_keys, int32_t);
+        if (!columns)
+            return sx_no_memory(b->error, "a scan");
+        for (int32_t k = 0; k < n_keys; k++)
+            columns[k] = plan->u.scan.projection[f->columns[k]];
+        list[n++] = (struct sx_runtime_filter){.join = f->join, .columns = columns, .crosses = f->crosses};
+    }
     struct sx_source *source;
     SX_TRY(sx_scan_create(b->run, plan, list, n, &source, b->error));
     b->run->scans[b->run->n_scans++] = (struct sx_scan_source *)source;

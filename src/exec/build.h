@@ -10,13 +10,21 @@ SX_MUST_CHECK enum sx_status sx_pipelines_build(struct sx_run *run, const struct
 
 /* ---- runtime_filter.c: joins that limit a node's rows, followed down to scans ---- */
 
-/* Rows of a node whose column `column` has no match in the join are not needed. */
+/* Rows of a node whose columns have no match in the join are not needed. */
 struct sx_pending_filter {
     struct sx_join_build *join;
-    int32_t column;
-    bool crosses; /* there is an exchange in between: the rows may be another rank's */
+    const int32_t *columns; /* one for each of the join's keys */
+    bool crosses;           /* there is an exchange in between: the rows may be another rank's */
     const struct sx_pending_filter *next;
 };
+
+/* Probe rows without a match in the join end there, and its keys tell which. */
+bool sx_join_filters_probe(const struct sx_join_plan *join);
+
+/* Adds to *filters (in the run's arena), unless one of the columns is -1. */
+SX_MUST_CHECK enum sx_status sx_filters_add(struct sx_run *run, struct sx_join_build *join,
+                                            const int32_t *columns, bool crosses,
+                                            const struct sx_pending_filter **filters, struct sx_error *error);
 
 /* What becomes of `filters` (on plan's output) on the rows of child `child`; in the run's arena. A join that
  * plan itself probes is added by sx_filters_of_join. *out NULL: none. */

@@ -80,8 +80,7 @@ static struct sx_origin probe_key_origin(const struct sx_plan *join, int32_t key
 
 /* Probe rows without a match in `join` end there, and it can tell which. */
 static bool filters_chain(const struct sx_join_plan *join) {
-    return (join->kind == SX_JOIN_INNER || join->kind == SX_JOIN_SEMI) && join->n_keys == 1 &&
-           !join->keys[0].null_equal;
+    return (join->kind == SX_JOIN_INNER || join->kind == SX_JOIN_SEMI) && sx_join_filters_probe(join);
 }
 
 /* Build rows that only match probe rows which end elsewhere make no difference. */
@@ -90,17 +89,19 @@ static bool may_lose_build_rows(enum sx_join_kind kind) {
            kind == SX_JOIN_SINGLE || kind == SX_JOIN_RIGHT_SEMI;
 }
 
-static enum sx_status add_filter(struct sx_run *run, struct sx_join_build *join, int32_t column, bool crosses,
-                                 const struct sx_pending_filter **filters, struct sx_error *error) {
-    struct sx_pending_filter *made = SX_ARENA_NEW(&run->arena, struct sx_pending_filter);
-    if (!made)
-        return sx_no_memory(error, "a runtime filter");
-    *made = (struct sx_pending_filter){.join = join, .column = column, .crosses = crosses, .next = *filters};
-    *filters = made;
-    return SX_OK;
+/* The build column of a key of `to` that is equal to the probe key in every row that stays; -1: none is. */
+static int32_t equal_build_column(const struct sx_plan *to, struct sx_origin probe_key) {
+    for (int32_t k = 0; probe_key.plan && k < to->u.join.n_keys; k++) {
+        const struct sx_join_key *key = &to->u.join.keys[k];
+        const struct sx_origin mine = probe_key_origin(to, k);
+        const bool equal = mine.plan == probe_key.plan && mine.column == probe_key.column;
+        if (equal && !key->null_equal && key->build->kind == SX_EXPR_COLUMN)
+            return key->build->column;
+    }
+    return -1;
 }
 
-/* If a key of `to` is equal to the key of `from` in every row that stays. */
+/* If keys of `filtered` are equal to those of `by` in every row that stays. */
 static enum sx_status filter_by(struct sx_run *run, const struct sx_pending_build *by,
                                 const struct sx_pending_build *filtered,
                                 const struct sx_pending_filter **filters, struct sx_error *error) {
@@ -109,15 +110,13 @@ static enum sx_status filter_by(struct sx_run *run, const struct sx_pending_buil
     const bool crosses = to->u.join.build_is_everywhere || by->n_exchanges != filtered->n_exchanges;
     if (!from->scheduled || !filters_chain(&from->plan->u.join))
         return SX_OK;
-    struct sx_origin wanted = probe_key_origin(from->plan, 0);
-    for (int32_t k = 0; wanted.plan && k < to->u.join.n_keys; k++) {
-        const struct sx_join_key *key = &to->u.join.keys[k];
-        struct sx_origin mine = probe_key_origin(to, k);
-        bool equal = mine.plan == wanted.plan && mine.column == wanted.column;
-        if (equal && !key->null_equal && key->build->kind == SX_EXPR_COLUMN)
-            SX_TRY(add_filter(run, from, key->build->column, crosses, filters, error));
-    }
-    return SX_OK;
+    const int32_t n_keys = from->plan->u.join.n_keys;
+    int32_t *columns = SX_ARENA_ARRAY(&run->arena, n_keys, int32_t);
+    if (!columns)
+        return sx_no_memory(error, "a runtime filter");
+    for (int32_t k = 0; k < n_keys; k++)
+        columns[k] = equal_build_column(to, probe_key_origin(from->plan, k));
+    return sx_filters_add(run, from, columns, crosses, filters, error);
 }
 
 /* ---- the list ---- */
@@ -153,7 +152,7 @@ enum sx_status sx_pending_take(struct sx_run *run, struct sx_pending_build *list
     const bool is_everywhere = best->build->plan->u.join.build_is_everywhere;
     for (const struct sx_pending_filter *f = best->filters; f; f = f->next)
         if (f->join->scheduled)
-            SX_TRY(add_filter(run, f->join, f->column, f->crosses || is_everywhere, &filters, error));
+            SX_TRY(sx_filters_add(run, f->join, f->columns, f->crosses || is_everywhere, &filters, error));
     for (struct sx_pending_build *p = list; p && may_lose_build_rows(best->build->plan->u.join.kind);
          p = p->next)
         SX_TRY(filter_by(run, p, best, &filters, error));

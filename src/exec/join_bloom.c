@@ -9,6 +9,7 @@ enum {
     BITS_A_ROW = 12,          /* about 3 rows in 100 pass that should not */
     MOST_BYTES = 16 << 20,    /* of a filter: a processor's or a device's cache */
     MOST_GATHERED = 64 << 20, /* of all ranks' filters, which every rank gets */
+    MOST_LOCAL = 1 << 20,     /* of one that saves no sending: it must cost next to nothing */
     WORD_BITS = 64
 };
 
@@ -17,10 +18,13 @@ struct bloom_worker {
     int64_t count, capacity;
 };
 
-static int64_t most_words(const struct sx_worker *worker) {
-    const int n_ranks = sx_net_size(worker->run->options.net);
-    const size_t share = MOST_GATHERED / (size_t)n_ranks;
-    return (int64_t)((share < MOST_BYTES ? share : MOST_BYTES) / sizeof(uint64_t));
+static int64_t most_words(const struct sx_worker *worker, bool is_local) {
+    size_t bytes = MOST_LOCAL;
+    if (!is_local) {
+        const size_t share = MOST_GATHERED / (size_t)sx_net_size(worker->run->options.net);
+        bytes = share < MOST_BYTES ? share : MOST_BYTES;
+    }
+    return (int64_t)(bytes / sizeof(uint64_t));
 }
 
 static int64_t words_of(int64_t rows) {
@@ -48,9 +52,9 @@ void join_bloom_release(struct sx_join_bloom *bloom, const struct sx_run *run) {
 /* ---- the build side ---- */
 
 enum sx_status join_bloom_note(struct sx_join_bloom *bloom, struct sx_worker *worker,
-                               const struct sx_tensor *key, int64_t rows) {
+                               const struct sx_batch *keys, bool is_local) {
     struct bloom_worker *mine = &bloom->workers[worker->index];
-    if (words_of(atomic_fetch_add(&bloom->kept, rows) + rows) > most_words(worker)) {
+    if (words_of(atomic_fetch_add(&bloom->kept, keys->rows) + keys->rows) > most_words(worker, is_local)) {
         drop_hashes(mine);
         return SX_OK;
     }
@@ -58,7 +62,8 @@ enum sx_status join_bloom_note(struct sx_join_bloom *bloom, struct sx_worker *wo
     if (!grown)
         return sx_no_memory(sx_worker_error(worker), "a join's filter");
     mine->hashes = grown;
-    SX_TRY(sx_ops(worker)->hash(worker->stream, key, 1, rows, &mine->hashes[mine->count]));
+    SX_TRY(sx_ops(worker)->hash(worker->stream, keys->columns, keys->n_columns, keys->rows,
+                                &mine->hashes[mine->count]));
     mine->count++;
     return SX_OK;
 }
@@ -92,16 +97,25 @@ out:
     return status;
 }
 
-enum sx_status join_bloom_open(struct sx_join_bloom *bloom, struct sx_worker *worker) {
-    const int64_t own = atomic_load(&bloom->kept);
+/* Of all ranks. */
+static enum sx_status count_kept(struct sx_worker *worker, int64_t own, int64_t *out_rows) {
     struct sx_arena arena = {0};
     void *all = NULL;
-    int64_t rows = 0;
     enum sx_status status = gather(worker, &own, sizeof own, &arena, &all);
+    *out_rows = 0;
     for (int r = 0; status == SX_OK && r < sx_net_size(worker->run->options.net); r++)
-        rows += ((const int64_t *)all)[r];
+        *out_rows += ((const int64_t *)all)[r];
     sx_arena_release(&arena);
-    if (status == SX_OK && rows > 0 && words_of(rows) <= most_words(worker))
+    return status;
+}
+
+enum sx_status join_bloom_open(struct sx_join_bloom *bloom, struct sx_worker *worker, bool is_local) {
+    enum sx_status status = SX_OK;
+    int64_t rows = atomic_load(&bloom->kept);
+    bloom->is_local = is_local;
+    if (!is_local)
+        status = count_kept(worker, rows, &rows);
+    if (status == SX_OK && rows > 0 && words_of(rows) <= most_words(worker, is_local))
         status = join_bloom_words(worker, NULL, words_of(rows), &bloom->words);
     return status;
 }
@@ -138,7 +152,7 @@ out:
 enum sx_status join_bloom_merge(struct sx_join_bloom *bloom, struct sx_worker *worker, bool needless) {
     if (needless)
         sx_tensor_release(&bloom->words);
-    if (bloom->words.length == 0)
+    if (bloom->words.length == 0 || bloom->is_local)
         return SX_OK;
     struct sx_batch batch = {.rows = bloom->words.length,
                              .rows_bound = bloom->words.length,
@@ -154,9 +168,9 @@ enum sx_status join_bloom_merge(struct sx_join_bloom *bloom, struct sx_worker *w
 /* ---- the probe side ---- */
 
 enum sx_status join_bloom_select(const struct sx_join_bloom *bloom, struct sx_worker *worker,
-                                 const struct sx_tensor *key, struct sx_tensor *out_selection) {
+                                 const struct sx_batch *keys, struct sx_tensor *out_selection) {
     struct sx_tensor hashes = {0};
-    SX_TRY(sx_ops(worker)->hash(worker->stream, key, 1, key->length, &hashes));
+    SX_TRY(sx_ops(worker)->hash(worker->stream, keys->columns, keys->n_columns, keys->rows, &hashes));
     const enum sx_status status =
         sx_ops(worker)->bloom_test(worker->stream, &hashes, &bloom->words, out_selection);
     sx_tensor_release(&hashes);

@@ -70,9 +70,13 @@ static enum sx_status append(struct sx_join_build *build, struct sx_worker *work
     return append_group_nulls(build, worker, keys->columns, batch->rows);
 }
 
-/* The same on all ranks, from when its pipeline begins. */
+/* Both are the same on all ranks, from when its pipeline begins. */
+static bool is_local(const struct sx_join_build *build, const struct sx_worker *worker) {
+    return !worker->run->options.net || build->is_everywhere;
+}
+
 static bool wants_bloom(const struct sx_join_build *build) {
-    return build->bloom.is_wanted && !build->is_everywhere;
+    return build->bloom.is_wanted && (build->plan->u.join.n_keys > 1 || !build->is_everywhere);
 }
 
 static enum sx_status build_consume(struct sx_sink *sink, struct sx_worker *worker, struct sx_batch *batch) {
@@ -81,7 +85,7 @@ static enum sx_status build_consume(struct sx_sink *sink, struct sx_worker *work
     SX_TRY(sx_batch_create(build->plan->u.join.n_keys, batch->rows, &keys, sx_worker_error(worker)));
     enum sx_status status = sx_evaluator_run(&build->keys, worker, batch, keys.columns);
     if (status == SX_OK && wants_bloom(build))
-        status = join_bloom_note(&build->bloom, worker, &keys.columns[0], batch->rows);
+        status = join_bloom_note(&build->bloom, worker, &keys, is_local(build, worker));
     if (status == SX_OK)
         status = append(build, worker, batch, &keys);
     sx_batch_release(&keys);
@@ -108,7 +112,7 @@ static enum sx_status build_finish(struct sx_sink *sink, struct sx_worker *worke
     if (!wants_bloom(build))
         return SX_OK;
     *out_parts += worker->run->n_workers;
-    return join_bloom_open(&build->bloom, worker);
+    return join_bloom_open(&build->bloom, worker, is_local(build, worker));
 }
 
 /* Parts of the table, then those of the filter. */
@@ -158,7 +162,7 @@ static enum sx_status build_seal(struct sx_sink *sink, struct sx_worker *worker)
     struct sx_join_build *build = (struct sx_join_build *)sink;
     sx_ops(worker)->join_info(build->table, &build->info);
     build->all = build->info;
-    if (!worker->run->options.net || build->is_everywhere || build->plan->u.join.n_keys != 1)
+    if (is_local(build, worker) || (build->plan->u.join.n_keys != 1 && !wants_bloom(build)))
         return SX_OK;
     build->all = (struct sx_join_info){0};
     SX_TRY(share_info(build, worker));
@@ -183,7 +187,8 @@ static const char *build_tell(const struct sx_operator *op, struct sx_arena *are
     const int64_t n_words = build->bloom.words.length;
     if (n_words == 0)
         return NULL;
-    return sx_arena_format(arena, "%s: filter of all ranks, %.1f MB", op->name,
+    return sx_arena_format(arena, "%s: filter of all %s, %.1f MB", op->name,
+                           build->bloom.is_local ? "keys" : "ranks",
                            (double)n_words * sizeof(uint64_t) / 1e6);
 }
 

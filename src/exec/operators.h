@@ -39,11 +39,12 @@ SX_MUST_CHECK enum sx_status sx_collector_source(struct sx_run *run, struct sx_c
 
 struct sx_join_build;
 
-/* A join's build side limits the rows of a scan's column. */
+/* A join's build side limits the rows of a scan. */
 struct sx_runtime_filter {
     struct sx_join_build *join;
-    int32_t column; /* of the scan's columns (not of its projection) */
-    bool crosses;   /* there is an exchange in between: only what holds for all ranks' tables counts */
+    const int32_t
+        *columns; /* of the scan's columns (not of its projection): one for each of the join's keys */
+    bool crosses; /* there is an exchange in between: only what holds for all ranks' tables counts */
 };
 
 SX_MUST_CHECK enum sx_status sx_scan_create(struct sx_run *run, const struct sx_plan *plan,
@@ -93,7 +94,7 @@ struct sx_join_build {
     struct sx_join *group_nulls;
     struct sx_join_info info;   /* after seal */
     struct sx_join_info all;    /* after seal: rows, range and uniqueness of all ranks' tables */
-    struct sx_join_bloom bloom; /* of all ranks' keys, where scans beyond exchanges ask for it */
+    struct sx_join_bloom bloom; /* of all ranks' keys, where scans ask for it */
     struct exchange_skew *skew; /* of an adaptive join between ranks; may be NULL */
     bool is_everywhere; /* several ranks, and all have the whole table; known before its pipeline runs */
     bool scheduled;     /* while pipelines are made: those that build it are there */

@@ -144,13 +144,12 @@ static enum sx_status scan_open(struct sx_source *source, struct sx_worker *work
         const struct sx_join_build *join = scan->steps[i].join;
         if (!join)
             continue;
-        scan->steps[i].is_off =
-            scan->steps[i].crosses && !join->is_everywhere && join->bloom.words.length == 0;
+        scan->steps[i].is_off = scan_step_needs_bloom(&scan->steps[i]) && join->bloom.words.length == 0;
         const struct sx_join_info *info = scan->steps[i].crosses ? &join->all : &join->info;
         if (info->rows == 0)
             scan->never = true;
         if (info->has_range)
-            sx_scan_restrict(scan->scan, scan->steps[i].columns[0], info->key_min, info->key_max);
+            sx_scan_restrict(scan->scan, scan->steps[i].keys[0], info->key_min, info->key_max);
     }
     return SX_OK;
 }

@@ -13,8 +13,9 @@ struct scan_step {
     struct sx_evaluator conjunct; /* unless join is set */
     bool fallible;                /* the conjunct may raise an error */
     struct sx_join_build *join;
-    bool crosses; /* there is an exchange in between: only what holds for all ranks' tables counts */
-    bool is_off;  /* the table is not that of all ranks, and they have no common filter but its range */
+    const int32_t *keys; /* columns of the join's keys */
+    bool crosses;        /* there is an exchange in between: only what holds for all ranks' tables counts */
+    bool is_off;         /* it needs a filter that the join does not have */
     atomic_int_fast64_t rows_in;
     atomic_int_fast64_t rows_out;
     atomic_int_fast64_t nanoseconds;
@@ -86,6 +87,8 @@ SX_MUST_CHECK enum sx_status scan_decode(struct sx_scan_source *scan, struct sx_
 SX_MUST_CHECK enum sx_status scan_steps_create(struct sx_scan_source *scan, struct sx_run *run,
                                                const struct sx_runtime_filter *filters, int n_filters,
                                                struct sx_error *error);
+/* It looks at the join's bloom filter, which its table can't stand in for. */
+bool scan_step_needs_bloom(const struct scan_step *step);
 /* Sets worker->order by what has been measured so far; steps that drop next to nothing are left out if they
  * may be. */
 void scan_steps_order(struct sx_scan_source *scan, struct scan_worker *state);

@@ -37,6 +37,26 @@ static enum sx_status make_conjunct(struct scan_step *step, struct sx_run *run,
     return sx_evaluator_init(run, &conjunct, 1, types, plan->n_columns, &step->conjunct, error);
 }
 
+bool scan_step_needs_bloom(const struct scan_step *step) {
+    return step->join->plan->u.join.n_keys > 1 || (step->crosses && !step->join->is_everywhere);
+}
+
+static enum sx_status make_join_step(struct scan_step *step, struct sx_run *run,
+                                     const struct sx_scan_plan *plan, const struct sx_runtime_filter *filter,
+                                     struct sx_error *error) {
+    const int32_t n_keys = filter->join->plan->u.join.n_keys;
+    bool *used = SX_ARENA_ARRAY(&run->arena, plan->n_columns, bool);
+    if (!used)
+        return sx_no_memory(error, "a scan's filter");
+    step->join = filter->join;
+    step->keys = filter->columns;
+    step->crosses = filter->crosses;
+    step->join->bloom.is_wanted |= step->crosses || n_keys > 1;
+    for (int32_t k = 0; k < n_keys; k++)
+        used[filter->columns[k]] = true;
+    return set_columns(step, run, used, plan->n_columns, error);
+}
+
 enum sx_status scan_steps_create(struct sx_scan_source *scan, struct sx_run *run,
                                  const struct sx_runtime_filter *filters, int n_filters,
                                  struct sx_error *error) {
@@ -46,17 +66,8 @@ enum sx_status scan_steps_create(struct sx_scan_source *scan, struct sx_run *run
         return sx_no_memory(error, "a scan's filters");
     for (int32_t i = 0; i < plan->n_filters; i++)
         SX_TRY(make_conjunct(&scan->steps[scan->n_steps++], run, plan, plan->filters[i], error));
-    for (int i = 0; i < n_filters; i++) {
-        struct scan_step *step = &scan->steps[scan->n_steps++];
-        step->join = filters[i].join;
-        step->crosses = filters[i].crosses;
-        step->join->bloom.is_wanted |= step->crosses;
-        step->columns = SX_ARENA_NEW(&run->arena, int32_t);
-        if (!step->columns)
-            return sx_no_memory(error, "a scan's filters");
-        step->columns[0] = filters[i].column;
-        step->n_columns = 1;
-    }
+    for (int i = 0; i < n_filters; i++)
+        SX_TRY(make_join_step(&scan->steps[scan->n_steps++], run, plan, &filters[i], error));
     return SX_OK;
 }
 
@@ -101,10 +112,15 @@ void scan_steps_order(struct sx_scan_source *scan, struct scan_worker *state) {
 
 /* Rows that may have a partner in the join's table, or in that of some rank. */
 static enum sx_status select_by_join(struct scan_step *step, struct sx_worker *worker,
-                                     const struct sx_tensor *key, struct sx_tensor *out_selection) {
-    if (step->crosses && !step->join->is_everywhere)
-        return join_bloom_select(&step->join->bloom, worker, key, out_selection);
-    return sx_ops(worker)->join_filter(worker->stream, step->join->table, key, NULL, out_selection);
+                                     const struct sx_batch *columns, struct sx_tensor *out_selection) {
+    struct sx_batch keys = {0};
+    if (!scan_step_needs_bloom(step))
+        return sx_ops(worker)->join_filter(worker->stream, step->join->table,
+                                           &columns->columns[step->keys[0]], NULL, out_selection);
+    SX_TRY(sx_batch_gather(worker, columns, step->keys, step->join->plan->u.join.n_keys, NULL, &keys));
+    const enum sx_status status = join_bloom_select(&step->join->bloom, worker, &keys, out_selection);
+    sx_batch_release(&keys);
+    return status;
 }
 
 enum sx_status scan_step_select(struct scan_step *step, struct sx_worker *worker,
@@ -112,7 +128,7 @@ enum sx_status scan_step_select(struct scan_step *step, struct sx_worker *worker
     int64_t begin = sx_clock_ns();
     struct sx_tensor selection = {0};
     if (step->join)
-        SX_TRY(select_by_join(step, worker, &chunk->columns.columns[step->columns[0]], &selection));
+        SX_TRY(select_by_join(step, worker, &chunk->columns, &selection));
     else
         SX_TRY(sx_evaluator_select(&step->conjunct, worker, &chunk->columns, &selection));
     atomic_fetch_add_explicit(&step->rows_in, chunk->rows, memory_order_relaxed);

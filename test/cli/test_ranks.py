@@ -50,6 +50,11 @@ ORDERED = [
 ]
 
 
+PAIR_JOINS = [("", "m.a = f.a AND m.b = f.b"), ("SEMI", "m.b = f.b AND m.a = f.a"), ("RIGHT", "m.a = f.a AND m.b = f.b"),
+              ("LEFT", "m.a = f.a AND m.b = f.b"), ("", "m.a IS NOT DISTINCT FROM f.a AND m.b = f.b"),
+              ("", "m.a = f.a AND m.b = f.b AND m.v = f.v"), ("", "m.a = f.a AND m.a = f.v AND m.b = f.b")]
+
+
 def environment(ranks, broadcast=None, hosts=1):
     settings = {**os.environ, "STACHIO_LOCAL_RANKS": str(ranks), "STACHIO_LOCAL_NODES": str(hosts)}
     if broadcast is not None:
@@ -139,6 +144,28 @@ def check_filter(tables):
     require(0.8 * looked_at < dropped < looked_at, out)
 
 
+def make_pairs(path, rows, step, group):
+    """Two keys, NULL now and then; one by one both tables' keys have the same values."""
+    ids = range(0, rows * step, step)
+    pq.write_table(pa.table({"a": pa.array([None if i % 29 == 0 else i % 100 for i in ids], pa.int64()),
+                             "b": pa.array([None if i % 31 == 0 else f"text of {i // 100 % 50}" for i in ids]),
+                             "v": pa.array(list(ids), pa.int64())}), path, row_group_size=group)
+
+
+def check_pair_filter(directory, ranks, broadcast):
+    """A filter of two keys together drops what one key's could not; NULL in either has no partner, unless joined by IS NOT DISTINCT FROM."""
+    tables = Tables(directory)
+    for kind, keys in PAIR_JOINS:
+        values = "sum(m.v)" if kind == "SEMI" else "sum(m.v), sum(f.v)"
+        check_equal(tables, DuckDB(tables), f"SELECT count(*), {values} FROM many m {kind} JOIN pairs f ON {keys}",
+                    "--fallback", "forbid", env=environment(ranks, broadcast))
+    out = ask_stachio(tables, "SELECT count(*), sum(m.v) FROM many m JOIN pairs f ON m.a = f.a AND m.b = f.b", "--analyze",
+                        env=environment(ranks, broadcast)).succeeded().out.decode()
+    require(("filter of all ranks" if ranks > 1 and broadcast == 0 else "filter of all keys") in out, out)
+    dropped, looked_at = map(int, re.search(r"SCAN many: filters of joins dropped (\d+) of (\d+) rows", out).groups())
+    require(0.8 * looked_at < dropped < looked_at, out)
+
+
 def check_packed(tables):
     """Packed frames are fewer bytes; off, and within a host by default, they go as they are."""
     sql = "SELECT count(*) FROM numbers a JOIN numbers b ON a.id = b.id AND a.text = b.text"
@@ -197,6 +224,13 @@ def main():
             check_analyze(tables)
         with checks.case("a filter of all ranks"):
             check_filter(tables)
+        pairs = os.path.join(directory, "pairs")
+        os.mkdir(pairs)
+        make_pairs(os.path.join(pairs, "many.parquet"), 20000, 1, 1000)
+        make_pairs(os.path.join(pairs, "pairs.parquet"), 40, 113, 7)
+        for ranks, broadcast in [(1, None), (2, None), (2, 0), (3, 0)]:
+            with checks.case(f"a filter of two keys, {ranks} ranks, broadcast up to {broadcast} bytes"):
+                check_pair_filter(pairs, ranks, broadcast)
         with checks.case("DuckDB takes over"):
             run = ask_stachio(tables, "SELECT id, row_number() OVER (ORDER BY id) FROM few", env=environment(2)).succeeded()
             require("WINDOW" in run.error and len(run.answer().rows) == 40, str(run))
