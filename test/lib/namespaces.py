@@ -7,7 +7,7 @@ import subprocess
 from check import skip
 from ranks import rank_environment
 
-RATE = "1gbit"
+SHAPING = "tbf rate 1gbit burst 1mb latency 50ms"
 
 # mpirun's way to another host: options, the host, and a command there.
 AGENT = """#!/bin/sh
@@ -35,9 +35,11 @@ def why_no_namespaces():
 
 
 class TwoHosts:
-    """Each has `slots` ranks; the interface of host i is names[i] with address 10.99.0.(i + 1)."""
+    """Each has `slots` ranks; the interface of host i is names[i] with address 10.99.0.(i + 1). `shaping`: a queueing
+    discipline in tc's words, each way."""
 
-    def __init__(self, directory, slots):
+    def __init__(self, directory, slots, shaping=SHAPING):
+        self.shaping = shaping.split()
         self.names = [f"sx{os.getpid()}{side}" for side in "ab"]
         self.slots = slots
         self.agent, self.hosts = f"{directory}/agent", f"{directory}/hosts"
@@ -54,8 +56,7 @@ class TwoHosts:
         for i, name in enumerate(self.names):
             steps += [["ip", "-n", name, "addr", "add", f"10.99.0.{i + 1}/24", "dev", name],
                       ["ip", "-n", name, "link", "set", "lo", "up"], ["ip", "-n", name, "link", "set", name, "up"],
-                      ["ip", "netns", "exec", name, "tc", "qdisc", "add", "dev", name, "root", "tbf", "rate", RATE,
-                       "burst", "1mb", "latency", "50ms"]]
+                      ["ip", "netns", "exec", name, "tc", "qdisc", "add", "dev", name, "root", *self.shaping]]
         for step in steps:
             done = run(*step)
             if done.returncode:
