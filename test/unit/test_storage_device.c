@@ -282,7 +282,12 @@ static void test_trial(void) {
     assert(!offer(&slow, "32 MiB took") && device.n_reads == n_reads);
     device.delay_us = 0;
     device.is_instant = true;
-    struct sx_device_source *source = offer(&quick, "");
+    struct sx_device_source *source = NULL;
+    for (int i = 0; i < 100 && !source; i++) { /* on a busy machine it may seem slow */
+        destroy(&quick);
+        quick = create(false);
+        assert(sx_device_reader_open(quick.reader, quick.fd, &quick.stamp, &source, NULL) == SX_OK);
+    }
     device.is_instant = false;
     assert(source && device.n_reads > n_reads);
     sx_device_reader_close(quick.reader, source);
