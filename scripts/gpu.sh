@@ -6,8 +6,9 @@
 # Runs the program in the folder named by STACHIO_DIR (default build/release; libraries and tpchgen-cli may lie beside it,
 # packed with xz; `conformance` in it or in its folder test).
 # Usage: scripts/gpu.sh OUT [conformance|sanitizer|queries|inflate|primitives|tpch|repeat|limits|damage]...
-# Environment: SF ("1"), REPEAT, THREADS, RUNS, LIMITS, FAMILIES, ROWS, SANITIZER_ROWS, SANITIZER_SECONDS; DEVICE=cpu
-# tries the last four without a GPU.
+# Environment: SF ("1"), REPEAT, THREADS, RUNS, LIMITS, FAMILIES, ROWS; for `sanitizer` TOOLS ("memcheck racecheck synccheck
+# initcheck"), PART (of each family's cases: 0/16), SANITIZER_ROWS, SANITIZER_SECONDS (100, a tool); DEVICE=cpu tries the last
+# four without a GPU.
 # Full logs go to OUT, a short table comes last.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -48,18 +49,45 @@ find_sanitizer() {
     command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null
 }
 
+# A part of each family's cases, such that each kernel is launched, with several blocks where the family does so; all parts
+# together are all cases (CONFORMANCE_PART; test/emulator/README.md tells how to see what a part launches).
+part_of() { # part_of FAMILY: the part, and the most rows of a case
+    case $1 in
+    move | rows | bloom | io) echo 0/1 1000 ;;
+    hash | sort | join | decode) echo 0/16 1000 ;;
+    group) echo 0/16 8192 ;;
+    eval) echo 0/64 8192 ;;
+    *) echo 0/8 1000 ;;
+    esac
+}
+
+sanitize() { # sanitize TOOL FAMILY
+    local part rows
+    read -r part rows < <(part_of "$2")
+    CONFORMANCE_PART=${PART:-$part} CONFORMANCE_MAX_ROWS=${SANITIZER_ROWS:-$rows} start "$1-$2" "${SANITIZER_SECONDS:-100}" \
+        "$sanitizer" --tool "$1" --error-exitcode 9 "$(command -v conformance)" --load "$STACHIO_CUDA_LIBRARY" "$2"
+}
+
+# "racecheck-join: passed: cuda join: 2899 checks, 0 failed"
+tell_sanitized() { # tell_sanitized TOOL FAMILY
+    local log=$out/$1-$2.log outcome
+    case $(cat "$out/$1-$2.status") in
+    0) outcome=passed ;;
+    9) outcome=FINDINGS ;;
+    124 | 137) outcome="out of time" ;;
+    *) outcome="FAILED, exit $(cat "$out/$1-$2.status")" ;;
+    esac
+    echo "$1-$2: $outcome: $(grep -E 'checks, [0-9]+ failed' "$log" | tail -1); $(tail -1 "$log")"
+}
+
+# One tool after the other, all families at the same time: at most SANITIZER_SECONDS each.
 sanitizer_step() {
     local sanitizer
     sanitizer=$(find_sanitizer) || { echo "sanitizer: no compute-sanitizer here"; return; }
-    for tool in memcheck racecheck; do
-        for family in $families; do
-            CONFORMANCE_MAX_ROWS=${SANITIZER_ROWS:-1000} start "$tool-$family" "${SANITIZER_SECONDS:-400}" "$sanitizer" \
-                --tool $tool --error-exitcode 9 "$(command -v conformance)" --load "$STACHIO_CUDA_LIBRARY" "$family"
-        done
-    done
-    wait
-    for tool in memcheck racecheck; do
-        for family in $families; do tell "$tool-$family"; done
+    for tool in ${TOOLS:-memcheck racecheck synccheck initcheck}; do
+        for family in $families inflate; do sanitize "$tool" "$family"; done
+        wait
+        for family in $families inflate; do tell_sanitized "$tool" "$family"; done
     done
 }
 

@@ -15,6 +15,7 @@ struct conformance {
     struct sx_stream *stream; /* of `backend` */
     struct sx_error error;
     uint64_t random_state;
+    uint64_t n_cases; /* so far, the ones left out too */
     int checks;
     int failures;
 };
@@ -33,6 +34,12 @@ extern const int64_t conformance_rows[];
 extern int conformance_n_rows;
 /* Drops the shapes with more rows: for slow checkers. CONFORMANCE_MAX_ROWS in the environment does it. */
 void conformance_limit_rows(int64_t most);
+
+/* Leaves out all cases but the i-th of n parts of them, dealt out at random but always alike: "i/n" from
+ * "0/n" on, what CONFORMANCE_PART says in the environment. False: it is no such text. */
+bool conformance_choose_part(const char *text);
+/* Counts a case; whether it belongs to the chosen part. */
+bool conformance_takes(struct conformance *c);
 
 enum conformance_fill { FILL_RANDOM, FILL_FEW_VALUES, FILL_EXTREMES, FILL_SORTED };
 

@@ -140,6 +140,8 @@ static enum sx_status check(struct conformance *c, struct sx_stream *cpu, const 
                             int64_t rows, enum conformance_fill fill, bool as_dict, const char *name) {
     struct both both = {.program = program, .rows = rows};
     enum sx_status status = SX_OK;
+    if (!conformance_takes(c))
+        return SX_OK;
     for (int32_t i = 0; i < program->n_inputs; i++) {
         struct sx_tensor *host = &both.host[i], coded;
         both.n_columns = i + 1;

@@ -21,6 +21,21 @@ void conformance_limit_rows(int64_t most) {
         conformance_n_rows--;
 }
 
+static uint64_t part, n_parts = 1;
+
+bool conformance_choose_part(const char *text) {
+    char *end;
+    part = strtoull(text, &end, 10);
+    if (end == text || *end != '/')
+        return false;
+    n_parts = strtoull(end + 1, &end, 10);
+    return *end == 0 && part < n_parts;
+}
+
+bool conformance_takes(struct conformance *c) {
+    return sx_hash_u64(c->n_cases++) % n_parts == part;
+}
+
 bool conformance_check(struct conformance *c, bool condition, const char *file, int line, const char *format,
                        ...) {
     c->checks++;

@@ -93,8 +93,13 @@ static int run_loaded(const char *path, int n_wanted, char **wanted) {
 
 int main(int argc, char **argv) {
     const char *most = getenv("CONFORMANCE_MAX_ROWS");
+    const char *part = getenv("CONFORMANCE_PART");
     if (most)
         conformance_limit_rows(atoll(most));
+    if (part && !conformance_choose_part(part)) {
+        printf("CONFORMANCE_PART: '%s' is not like 0/8\n", part);
+        return 1;
+    }
     if (argc > 2 && strcmp(argv[1], "--load") == 0)
         return run_loaded(argv[2], argc - 3, argv + 3);
     return run_backend(&sx_cpu_backend, NULL, argc - 1, argv + 1) > 0;

@@ -83,6 +83,8 @@ static enum sx_status run_case(struct conformance *c, const struct sort_case *te
     struct sx_tensor keys[MAX_KEYS] = {0}, out = {0}, got = {0};
     char name[SX_TYPE_NAME_BYTES];
     enum sx_status status = SX_OK;
+    if (!conformance_takes(c))
+        return SX_OK;
     for (int k = 0; k < test->n_keys; k++)
         SX_GO(conformance_send(c, &test->keys[k], &keys[k]));
     SX_GO(c->backend->ops.sort(c->stream, keys, test->orders, test->n_keys, test->rows, test->limit, &out));
@@ -215,6 +217,7 @@ static enum sx_status short_of_memory(struct conformance *c) {
                 status = several_keys(&poor, 5000);
             c->backend->ops.stream_destroy(poor.stream);
         }
+        c->n_cases = poor.n_cases;
         CONFORM(c, status == SX_OK || status == SX_OUT_OF_MEMORY, "limit %zu: status %d", limit, status);
         CONFORM(c, poor.failures == c->failures, "limit %zu: wrong order", limit);
         CONFORM(c, sx_pool_usage(poor.pool).used_bytes == 0, "limit %zu: bytes left", limit);

@@ -3,6 +3,7 @@
 #ifndef TEST_EMULATOR_KERNEL_EMULATOR_H
 #define TEST_EMULATOR_KERNEL_EMULATOR_H
 
+#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
@@ -35,6 +36,34 @@ extern thread_local place here;
 /* Runs `body` for every thread of every block; the caller is back when all have ended. */
 void launch(dim3 grid, dim3 block, size_t shared_bytes, const std::function<void()> &body);
 void check_stream(cudaStream_t stream);
+
+/* A kernel's name as the argument of a template. */
+template <size_t N> struct kernel_name {
+    char text[N];
+    constexpr kernel_name(const char (&from)[N]) {
+        for (size_t i = 0; i < N; i++)
+            text[i] = from[i];
+    }
+};
+/* What became of a launch in the code, one for each instantiation; known from the library's loading on.
+ * CUDA_EMULATOR_KERNELS=FILE appends all of them at the end (kernel_list.cpp). */
+struct launch_site {
+    const char *kernel, *within;
+    std::atomic<long> launches{0}, of_several_blocks{0}, threads{0};
+    launch_site *next;
+    launch_site(const char *kernel_, const char *within_);
+    void note(dim3 grid, dim3 block);
+};
+template <kernel_name NAME, typename Body> struct site_of {
+    static const char *within() { return __PRETTY_FUNCTION__; }
+    static launch_site site;
+};
+template <kernel_name NAME, typename Body> launch_site site_of<NAME, Body>::site{NAME.text, within()};
+template <kernel_name NAME, typename Body>
+void launch_site_of(dim3 grid, dim3 block, size_t shared_bytes, const Body &body) {
+    site_of<NAME, Body>::site.note(grid, block);
+    launch(grid, block, shared_bytes, body);
+}
 unsigned char *shared_memory();
 void block_barrier();
 /* Every lane in `mask` gives a word; all are in the warp's slots when it returns. */
@@ -51,7 +80,7 @@ unsigned lane();
 
 #define SX_LAUNCH(kernel, blocks, threads, shared_bytes, stream, ...) \
     (emulator::check_stream(stream),                                  \
-     emulator::launch((blocks), (threads), (shared_bytes), [=]() { kernel(__VA_ARGS__); }))
+     emulator::launch_site_of<#kernel>((blocks), (threads), (shared_bytes), [=]() { kernel(__VA_ARGS__); }))
 #define SX_DYNAMIC_SHARED(name) unsigned char *name = emulator::shared_memory()
 
 /* ---- barriers and warps ---- */
