@@ -43,6 +43,12 @@ static size_t link_bytes(void) {
     return given ? strtoull(given, NULL, 10) : (size_t)64 << 10;
 }
 
+/* Below it a rank's sort is over before the ranks have found their ranges. */
+static int64_t root_sort_rows(void) {
+    const char *given = sx_environment("STACHIO_ROOT_SORT_ROWS");
+    return given ? atoll(given) : (int64_t)128 << 10;
+}
+
 static void set_run(struct stachio_query *query, struct sx_run *run) {
     pthread_mutex_lock(&query->progress_lock);
     struct sx_run *previous = query->run;
@@ -96,6 +102,7 @@ struct sx_exec_options sx_db_exec_options(struct stachio_db *db) {
         .queue_bytes = queue_bytes(db),
         .net = db->net,
         .link_bytes = link_bytes(),
+        .root_sort_rows = root_sort_rows(),
         .overlap = overlaps[db->overlap],
         .shuffle_compression = compressions[db->shuffle_compression],
         .shuffle = db->shuffle,

@@ -197,19 +197,22 @@ enum sx_status sx_collector_create(struct sx_run *run, const struct sx_plan *pla
     return SX_OK;
 }
 
-enum sx_status sx_collector_concat(struct sx_collector *collector, struct sx_worker *worker,
-                                   struct sx_batch *out_batch) {
+enum sx_status sx_batches_concat(struct sx_worker *worker, const struct sx_type *types, int32_t n_columns,
+                                 const struct sx_batch *batches, int64_t n_batches,
+                                 struct sx_batch *out_batch) {
     enum sx_status status = SX_OK;
     struct sx_batch made = {0};
-    const struct sx_tensor **parts = calloc((size_t)collector->n_batches + 1, sizeof(*parts));
+    int64_t rows = 0;
+    const struct sx_tensor **parts = calloc((size_t)n_batches + 1, sizeof(*parts));
     if (!parts)
         return sx_no_memory(sx_worker_error(worker), "a list of columns");
-    SX_GO(sx_batch_create(collector->n_columns, collector->rows, &made, sx_worker_error(worker)));
-    for (int c = 0; c < collector->n_columns; c++) {
-        for (int64_t i = 0; i < collector->n_batches; i++)
-            parts[i] = &collector->batches[i].columns[c];
-        SX_GO(sx_ops(worker)->concat(worker->stream, collector->types[c], parts, collector->n_batches, false,
-                                     &made.columns[c]));
+    for (int64_t i = 0; i < n_batches; i++)
+        rows += batches[i].rows;
+    SX_GO(sx_batch_create(n_columns, rows, &made, sx_worker_error(worker)));
+    for (int c = 0; c < n_columns; c++) {
+        for (int64_t i = 0; i < n_batches; i++)
+            parts[i] = &batches[i].columns[c];
+        SX_GO(sx_ops(worker)->concat(worker->stream, types[c], parts, n_batches, false, &made.columns[c]));
     }
     *out_batch = made;
     made = (struct sx_batch){0};
@@ -217,6 +220,12 @@ out:
     free(parts);
     sx_batch_release(&made);
     return status;
+}
+
+enum sx_status sx_collector_concat(struct sx_collector *collector, struct sx_worker *worker,
+                                   struct sx_batch *out_batch) {
+    return sx_batches_concat(worker, collector->types, collector->n_columns, collector->batches,
+                             collector->n_batches, out_batch);
 }
 
 struct collector_source {

@@ -2,6 +2,7 @@
  * ranks; as long as nothing has, it drives the pipelines below one batch further, whose rows are sent
  * (exchange_send.c). So reading, computing and the network go on at the same time, and no worker waits in the
  * midst of nested exchanges. */
+#include "exec/exchange_range.h"
 #include "exec/exchange_skew.h"
 
 #include <inttypes.h>
@@ -17,11 +18,15 @@ enum {
 };
 
 int64_t exchange_sequence(const struct sx_exchange *exchange, int64_t sequence, int rank) {
+    if (exchange->plan->u.exchange.kind == SX_EXCHANGE_GATHER_RANGES)
+        return sx_sequence_place(rank, sequence);
     const uint64_t placed = (uint64_t)sequence * (uint64_t)exchange->n_ranks + (uint64_t)rank;
     return (int64_t)(placed & ((UINT64_C(1) << SX_SEQUENCE_BITS) - 1));
 }
 
 int64_t exchange_place(const struct sx_exchange *exchange, const struct sx_worker *worker) {
+    if (exchange->kept)
+        return worker->sequence;
     return sx_sequence_place(exchange->workers[worker->index].n_through, worker->sequence);
 }
 
@@ -196,16 +201,22 @@ static enum exchange_mode mode_of(const struct sx_exchange *exchange) {
     const struct sx_exchange_plan *plan = &exchange->plan->u.exchange;
     if (plan->adaptive && exchange->join && exchange->join->is_everywhere)
         return exchange->is_build ? EXCHANGE_TO_ALL : EXCHANGE_STAY;
-    return plan->kind == SX_EXCHANGE_BROADCAST ? EXCHANGE_TO_ALL
-           : plan->kind == SX_EXCHANGE_GATHER  ? EXCHANGE_TO_ROOT
-                                               : EXCHANGE_TO_HASH;
+    switch (plan->kind) {
+    case SX_EXCHANGE_HASH: return EXCHANGE_TO_HASH;
+    case SX_EXCHANGE_BROADCAST: return EXCHANGE_TO_ALL;
+    case SX_EXCHANGE_RANGE: return exchange->range->n_ranges > 0 ? EXCHANGE_TO_RANGE : EXCHANGE_TO_ROOT;
+    case SX_EXCHANGE_GATHER:
+    case SX_EXCHANGE_GATHER_RANGES:
+    case SX_EXCHANGE_ROOT_ONLY: break;
+    }
+    return EXCHANGE_TO_ROOT;
 }
 
 static enum sx_status exchange_open(struct sx_source *source, struct sx_worker *worker) {
     struct sx_exchange *exchange = (struct sx_exchange *)source;
     struct sx_pipeline *first = exchange->sink->sink.driven;
     if (exchange->kept)
-        SX_TRY(choose(exchange, worker));
+        SX_TRY(exchange->range ? exchange_range_find(exchange, worker) : choose(exchange, worker));
     exchange->mode = mode_of(exchange);
     exchange->is_blocking =
         worker->run->options.overlap != SX_OVERLAP_FULL && exchange->mode != EXCHANGE_STAY;
@@ -271,7 +282,7 @@ static void note_balance(struct sx_run *run, const int64_t *rows, int n) {
             most = has > most ? has : most;
             all += has;
         }
-        if (exchange->mode == EXCHANGE_TO_HASH && all > 0)
+        if ((exchange->mode == EXCHANGE_TO_HASH || exchange->mode == EXCHANGE_TO_RANGE) && all > 0)
             exchange->most_of_mean = (double)most * exchange->n_ranks / (double)all;
     }
 }
@@ -307,6 +318,8 @@ static const char *name_with_report(struct sx_run *run, const struct sx_exchange
         heavy = sx_arena_format(&run->arena, ", heavy keys: %d", skew->n_heavy);
     if (exchange->most_of_mean > 0)
         balance = sx_arena_format(&run->arena, ", most/mean %.2f", exchange->most_of_mean);
+    else if (exchange->range && exchange->mode == EXCHANGE_TO_ROOT)
+        balance = ", few rows: all to rank 0";
     if (!ratio || !heavy || !balance)
         return NULL;
     return sx_arena_format(&run->arena, "%s: %.1f MB sent%s, %.1f MB received%s%s",
@@ -342,6 +355,7 @@ static void exchange_destroy(struct sx_run *run, struct sx_operator *op) {
     pthread_mutex_destroy(&exchange->arrived_lock);
     exchange_device_packing_release(&exchange->device_packing);
     sx_evaluator_release(run, &exchange->keys);
+    exchange_range_release(exchange->range, run);
 }
 
 static const char *const exchange_names[] = {
@@ -359,7 +373,7 @@ static void enlist(struct sx_run *run, struct sx_exchange *exchange) {
 }
 
 bool sx_exchange_wants_size(const struct sx_plan *plan, bool is_build) {
-    return is_build && plan->u.exchange.adaptive;
+    return (is_build && plan->u.exchange.adaptive) || plan->u.exchange.kind == SX_EXCHANGE_RANGE;
 }
 
 void sx_exchange_set_kept(struct sx_sink *exchange, struct sx_collector *kept) {
@@ -390,6 +404,8 @@ enum sx_status sx_exchange_create(struct sx_run *run, const struct sx_plan *plan
         join->is_everywhere = plan->u.exchange.kind == SX_EXCHANGE_BROADCAST;
     if (join && is_build && plan->u.exchange.adaptive)
         SX_TRY(exchange_skew_create(exchange, run, error));
+    if (plan->u.exchange.kind == SX_EXCHANGE_RANGE)
+        SX_TRY(exchange_range_create(exchange, run, error));
     SX_TRY(exchange_send_create(exchange, run, error));
     exchange->source.open = exchange_open;
     exchange->source.next = exchange_next;

@@ -7,7 +7,8 @@
 #include "tensor/wire.h"
 
 enum exchange_mode {
-    EXCHANGE_TO_HASH, /* each row to the rank that its keys tell */
+    EXCHANGE_TO_HASH,  /* each row to the rank that its keys tell */
+    EXCHANGE_TO_RANGE, /* the same, by where they stand in an order */
     EXCHANGE_TO_ALL,
     EXCHANGE_TO_ROOT,
     EXCHANGE_STAY /* nothing travels */
@@ -77,12 +78,13 @@ struct sx_exchange {
     const struct sx_plan *plan;
     struct sx_join_build *join; /* whose side this is; may be NULL */
     bool is_build;
-    struct sx_collector *kept; /* what an adaptive build side is chosen by; else NULL */
-    enum exchange_mode mode;   /* set when the pipeline opens */
+    struct sx_collector *kept;    /* what an adaptive build side, or ranges, are chosen by; else NULL */
+    struct exchange_range *range; /* where rows go by ranges; else NULL */
+    enum exchange_mode mode;      /* set when the pipeline opens */
     struct sx_evaluator keys;
     struct sx_type *types;
     int rank, n_ranks;
-    double most_of_mean; /* by hash: the most rows that a rank has got, of the mean; 0: not known */
+    double most_of_mean; /* by hash or range: the most rows that a rank has got, of the mean; 0: not known */
     struct sx_channel *channel;
     struct exchange_worker *workers;
     atomic_int n_open;    /* driven pipelines whose sources have been opened */
@@ -97,7 +99,8 @@ struct sx_exchange {
 };
 
 /* A batch's sequence number behind the exchange, from its number on its rank: the rows of driven pipelines
- * follow each other, and batches with the same number are in the order of the ranks. */
+ * follow each other, and batches with the same number are in the order of the ranks. Of GATHER RANGES all of
+ * one rank follow those of the rank before. */
 int64_t exchange_sequence(const struct sx_exchange *exchange, int64_t sequence, int rank);
 /* Its number on this rank, for exchange_sequence. */
 int64_t exchange_place(const struct sx_exchange *exchange, const struct sx_worker *worker);
@@ -120,12 +123,11 @@ void exchange_packing_release(struct exchange_worker *state);
 SX_MUST_CHECK enum sx_status exchange_device_send_whole(struct sx_exchange *exchange,
                                                         struct sx_worker *worker,
                                                         const struct sx_batch *batch);
-/* `order`: the batch's rows part after part; rank r's parts begin at r × n_parts / n_ranks. */
+/* `order`: the batch's rows rank after rank; rank r's begin at begins[r] and end at begins[r + 1]. */
 SX_MUST_CHECK enum sx_status exchange_device_send_parts(struct sx_exchange *exchange,
                                                         struct sx_worker *worker,
                                                         const struct sx_batch *batch,
-                                                        const struct sx_tensor *order, const int64_t *offsets,
-                                                        int n_parts);
+                                                        const struct sx_tensor *order, const int64_t *begins);
 /* The message that the worker's reader has, as a whole. */
 SX_MUST_CHECK enum sx_status exchange_device_unpack(struct sx_exchange *exchange, struct sx_worker *worker,
                                                     struct sx_batch *out_batch, int64_t *out_sequence);

@@ -53,22 +53,16 @@ enum sx_status exchange_device_send_whole(struct sx_exchange *exchange, struct s
 
 enum sx_status exchange_device_send_parts(struct sx_exchange *exchange, struct sx_worker *worker,
                                           const struct sx_batch *batch, const struct sx_tensor *order,
-                                          const int64_t *offsets, int n_parts) {
+                                          const int64_t *begins) {
     const int n_ranks = exchange->n_ranks;
     const bool packs = exchange_device_packs(exchange, worker);
     const int64_t began_ns = sx_clock_ns();
     int64_t ns = 0;
     size_t bytes = 0;
-    int64_t *begins = calloc((size_t)n_ranks + 1, sizeof *begins);
     struct sx_buffer **frames = calloc((size_t)n_ranks + 1, sizeof(struct sx_buffer *));
     enum sx_status status = SX_OK;
-    if (!begins || !frames) {
-        free(begins);
-        free(frames);
+    if (!frames)
         return sx_no_memory(sx_worker_error(worker), "a list of frames");
-    }
-    for (int r = 0; r <= n_ranks; r++)
-        begins[r] = offsets[r * n_parts / n_ranks];
     SX_GO(sx_ops(worker)->rows_pack(worker->stream, batch, order, begins, n_ranks, exchange->rank,
                                     exchange_place(exchange, worker), packs, frames));
     ns = sx_clock_ns() - began_ns;
@@ -91,7 +85,6 @@ out:
     for (int r = 0; r < n_ranks; r++)
         sx_buffer_release(frames[r]);
     free(frames);
-    free(begins);
     return status;
 }
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "exec/exchange_range.h"
 #include "exec/exchange_skew.h"
 
 enum {
@@ -161,17 +162,31 @@ out:
     return status;
 }
 
-/* `sorted`: the batch's rows rank after rank; rank r's begin at offsets[r × parts a rank]. */
 static enum sx_status send_parts(struct sx_exchange *exchange, struct sx_worker *worker,
-                                 const struct sx_batch *host, const int32_t *sorted, const int64_t *offsets,
-                                 int n_parts) {
-    for (int rank = 0; rank < exchange->n_ranks; rank++) {
-        const int64_t first = offsets[rank * n_parts / exchange->n_ranks],
-                      last = offsets[(rank + 1) * n_parts / exchange->n_ranks];
-        if (rank != exchange->rank && last > first)
-            SX_TRY(add_frames(exchange, worker, rank, host, sorted + first, last - first));
-    }
+                                 const struct sx_batch *host, const int32_t *order, const int64_t *begins) {
+    for (int rank = 0; rank < exchange->n_ranks; rank++)
+        if (rank != exchange->rank && begins[rank + 1] > begins[rank])
+            SX_TRY(add_frames(exchange, worker, rank, host, order + begins[rank],
+                              begins[rank + 1] - begins[rank]));
     return SX_OK;
+}
+
+/* `order`: the batch's rows rank after rank; rank r's begin at begins[r] and end at begins[r + 1]. */
+static enum sx_status send_ordered(struct sx_exchange *exchange, struct sx_worker *worker,
+                                   const struct sx_batch *batch, const struct sx_tensor *order,
+                                   const int64_t *begins) {
+    const int64_t first = begins[exchange->rank], n = begins[exchange->rank + 1] - first;
+    if (worker->stream->backend->traits.is_host)
+        SX_TRY(send_parts(exchange, worker, batch, order->values, begins));
+    else
+        SX_TRY(exchange_device_send_parts(exchange, worker, batch, order, begins));
+    if (n == 0)
+        return SX_OK;
+    struct sx_tensor mine = {0};
+    sx_tensor_slice(order, first, n, &mine);
+    enum sx_status status = keep_some(exchange, worker, batch, &mine);
+    sx_tensor_release(&mine);
+    return status;
 }
 
 /* To all other ranks, from within an exchange by hash. */
@@ -226,7 +241,7 @@ static enum sx_status place_rest(struct sx_worker *worker, const struct sx_tenso
 static enum sx_status send_by_hash(struct sx_exchange *exchange, struct sx_worker *worker,
                                    const struct sx_batch *batch) {
     const int n_parts = count_parts(exchange->n_ranks);
-    struct sx_tensor hashes = {0}, order = {0}, mine = {0}, rest = {0};
+    struct sx_tensor hashes = {0}, order = {0}, rest = {0};
     int64_t *offsets = malloc(((size_t)n_parts + 1) * sizeof *offsets);
     enum sx_status status = SX_OK;
     if (!offsets)
@@ -236,21 +251,34 @@ static enum sx_status send_by_hash(struct sx_exchange *exchange, struct sx_worke
     SX_GO(sx_ops(worker)->partition(worker->stream, &hashes, n_parts, &order, offsets));
     if (hashes.length < batch->rows)
         SX_GO(place_rest(worker, &rest, &order));
-    if (worker->stream->backend->traits.is_host)
-        SX_GO(send_parts(exchange, worker, batch, order.values, offsets, n_parts));
-    else
-        SX_GO(exchange_device_send_parts(exchange, worker, batch, &order, offsets, n_parts));
-    const int64_t first = offsets[exchange->rank * n_parts / exchange->n_ranks],
-                  last = offsets[(exchange->rank + 1) * n_parts / exchange->n_ranks];
-    sx_tensor_slice(&order, first, last - first, &mine);
-    if (last > first)
-        status = keep_some(exchange, worker, batch, &mine);
+    for (int r = 1; r <= exchange->n_ranks; r++)
+        offsets[r] = offsets[r * n_parts / exchange->n_ranks];
+    status = send_ordered(exchange, worker, batch, &order, offsets);
 out:
     free(offsets);
     sx_tensor_release(&hashes);
     sx_tensor_release(&order);
-    sx_tensor_release(&mine);
     sx_tensor_release(&rest);
+    return status;
+}
+
+static enum sx_status send_by_range(struct sx_exchange *exchange, struct sx_worker *worker,
+                                    const struct sx_batch *batch) {
+    const int n_parts = exchange->range->n_parts;
+    struct sx_tensor parts = {0}, order = {0};
+    int64_t *offsets = malloc(((size_t)n_parts + (size_t)exchange->n_ranks + 1) * sizeof *offsets);
+    enum sx_status status = SX_OK;
+    if (!offsets)
+        return sx_no_memory(sx_worker_error(worker), "a list of parts");
+    SX_GO(exchange_range_parts(exchange, worker, batch, &parts));
+    SX_GO(sx_ops(worker)->partition(worker->stream, &parts, n_parts, &order, offsets));
+    for (int r = n_parts + 1; r <= exchange->n_ranks; r++)
+        offsets[r] = offsets[n_parts];
+    status = send_ordered(exchange, worker, batch, &order, offsets);
+out:
+    free(offsets);
+    sx_tensor_release(&parts);
+    sx_tensor_release(&order);
     return status;
 }
 
@@ -261,6 +289,7 @@ static enum sx_status send_consume(struct sx_sink *sink, struct sx_worker *worke
         return SX_OK;
     switch (exchange->mode) {
     case EXCHANGE_TO_HASH: return send_by_hash(exchange, worker, batch);
+    case EXCHANGE_TO_RANGE: return send_by_range(exchange, worker, batch);
     case EXCHANGE_TO_ALL: SX_TRY(send_whole(exchange, worker, batch)); break;
     case EXCHANGE_TO_ROOT:
         if (exchange->rank != 0)

@@ -9,21 +9,21 @@ struct sx_expression *sx_make_column(struct sx_arena *arena, int32_t column, str
     return made;
 }
 
-static struct sx_expression *make_constant(struct sx_arena *arena, struct sx_scalar scalar) {
+struct sx_expression *sx_make_constant(struct sx_arena *arena, const struct sx_scalar *scalar) {
     struct sx_expression *made = SX_ARENA_NEW(arena, struct sx_expression);
     if (made)
-        *made = (struct sx_expression){.kind = SX_EXPR_CONSTANT, .type = scalar.type, .constant = scalar};
+        *made = (struct sx_expression){.kind = SX_EXPR_CONSTANT, .type = scalar->type, .constant = *scalar};
     return made;
 }
 
 struct sx_expression *sx_make_bool(struct sx_arena *arena, bool is_null, bool value) {
-    return make_constant(
+    return sx_make_constant(
         arena,
-        (struct sx_scalar){.type = sx_type_of(SX_TYPE_BOOL), .is_null = is_null, .v.i64 = value ? 1 : 0});
+        &(struct sx_scalar){.type = sx_type_of(SX_TYPE_BOOL), .is_null = is_null, .v.i64 = value ? 1 : 0});
 }
 
 struct sx_expression *sx_make_bigint(struct sx_arena *arena, int64_t value) {
-    return make_constant(arena, (struct sx_scalar){.type = sx_type_of(SX_TYPE_I64), .v.i64 = value});
+    return sx_make_constant(arena, &(struct sx_scalar){.type = sx_type_of(SX_TYPE_I64), .v.i64 = value});
 }
 
 static struct sx_expression *make_node(struct sx_arena *arena, struct sx_expression node,

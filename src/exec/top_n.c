@@ -21,6 +21,8 @@ struct top_n {
     const struct sx_plan *plan;
     struct sx_sort_keys keys;
     struct sx_bound_finder bounds;
+    struct sx_type *types; /* of what is kept */
+    int32_t n_columns;
     struct top_worker *workers;
     int64_t wanted;         /* limit + offset */
     struct sx_batch answer; /* sorted, wanted rows */
@@ -44,36 +46,13 @@ static void drop_kept(struct top_worker *mine) {
     mine->rows = 0;
 }
 
-static enum sx_status concat_kept(struct top_n *top, const struct top_worker *mine, struct sx_worker *worker,
-                                  struct sx_batch *out_batch) {
-    const struct sx_plan *child = top->plan->children[0];
-    struct sx_batch made = {0};
-    enum sx_status status = SX_OK;
-    const struct sx_tensor **parts = calloc((size_t)mine->n_kept + 1, sizeof(*parts));
-    if (!parts)
-        return sx_no_memory(sx_worker_error(worker), "a list of columns");
-    SX_GO(sx_batch_create(child->n_columns + EXTRA_COLUMNS, mine->rows, &made, sx_worker_error(worker)));
-    for (int32_t c = 0; c < made.n_columns; c++) {
-        struct sx_type type = c < child->n_columns ? child->columns[c].type : sx_type_of(SX_TYPE_I64);
-        for (int64_t i = 0; i < mine->n_kept; i++)
-            parts[i] = &mine->kept[i].columns[c];
-        SX_GO(sx_ops(worker)->concat(worker->stream, type, parts, mine->n_kept, false, &made.columns[c]));
-    }
-    *out_batch = made;
-    made = (struct sx_batch){0};
-out:
-    free(parts);
-    sx_batch_release(&made);
-    return status;
-}
-
 /* The first `wanted` rows of what is kept, sorted, as one batch whose strings are its own. */
 static enum sx_status best_rows(struct top_n *top, const struct top_worker *mine, struct sx_worker *worker,
                                 struct sx_batch *out_batch) {
     struct sx_batch all = {0}, best = {0};
     struct sx_tensor order = {0};
     enum sx_status status = SX_OK;
-    SX_GO(concat_kept(top, mine, worker, &all));
+    SX_GO(sx_batches_concat(worker, top->types, top->n_columns, mine->kept, mine->n_kept, &all));
     SX_GO(sx_sort_keys_order(&top->keys, worker, &all, top->wanted, &order));
     SX_GO(sx_batch_create(all.n_columns, order.length, &best, sx_worker_error(worker)));
     for (int32_t c = 0; c < all.n_columns; c++) {
@@ -199,8 +178,13 @@ enum sx_status sx_top_n_create(struct sx_run *run, const struct sx_plan *plan, s
     top->plan = plan;
     top->wanted = limit->limit > INT64_MAX / 4 - limit->offset ? INT64_MAX / 4 : limit->limit + limit->offset;
     top->workers = SX_ARENA_ARRAY(&run->arena, run->n_workers, struct top_worker);
-    if (!top->workers)
+    top->n_columns = plan->children[0]->n_columns + EXTRA_COLUMNS;
+    top->types = SX_ARENA_ARRAY(&run->arena, top->n_columns, struct sx_type);
+    if (!top->workers || !top->types)
         return sx_no_memory(error, "a top-N");
+    for (int32_t c = 0; c < top->n_columns; c++)
+        top->types[c] =
+            c < top->n_columns - EXTRA_COLUMNS ? plan->children[0]->columns[c].type : sx_type_of(SX_TYPE_I64);
     SX_TRY(sx_sort_keys_init(run, plan, &top->keys, error));
     SX_TRY(sx_bound_finder_init(run, plan, EXTRA_COLUMNS, &top->bounds, error));
     top->sink.consume = top_consume;

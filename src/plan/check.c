@@ -225,6 +225,8 @@ static enum sx_status check_node(struct check *c, const struct sx_plan *plan) {
               "a reference to %d, which is not defined", plan->u.materialize.id);
         return check_same_columns(c, plan, c->definitions[plan->u.materialize.id]);
     case SX_PLAN_EXCHANGE:
+        CHECK((plan->u.exchange.kind == SX_EXCHANGE_RANGE) == (plan->u.exchange.orders != NULL),
+              "an exchange %s", plan->u.exchange.orders ? "with an order" : "without its order");
         for (int32_t i = 0; i < plan->u.exchange.n_keys; i++)
             SX_TRY(check_expression(c, plan->u.exchange.keys[i], child->columns, child->n_columns));
         return check_same_columns(c, plan, child);

@@ -109,16 +109,32 @@ static struct sx_plan *distribute_project(struct distribution *d, struct sx_plan
     return plan;
 }
 
-/* What depends on the order of the input is rank 0's, since the order of replicated rows is each rank's own.
- */
+/* To each rank a range of the keys' order. */
+static struct sx_plan *by_range(struct distribution *d, struct sx_plan *child,
+                                const struct sx_sort_plan *sort) {
+    struct sx_expression **keys = SX_ARENA_ARRAY(d->b.arena, sort->n_orders, struct sx_expression *);
+    if (!keys)
+        return sx_build_no_memory(&d->b);
+    for (int32_t i = 0; i < sort->n_orders; i++)
+        keys[i] = sort->orders[i].expression;
+    struct sx_plan *made = distribute_exchange(d, child, SX_EXCHANGE_RANGE, keys, sort->n_orders);
+    if (made)
+        made->u.exchange.orders = sort->orders;
+    return made;
+}
+
+/* Each rank sorts a range. What depends on the order of the input is rank 0's, since the order of replicated
+ * rows is each rank's own. */
 static struct sx_plan *distribute_sort(struct distribution *d, struct sx_plan *plan,
                                        struct spread *out_spread) {
     struct spread spread;
     if (!distribute_child(d, plan, 0, &spread))
         return NULL;
-    plan->children[0] = distribute_to_root(d, plan->children[0], &spread);
     *out_spread = AT_ROOT;
-    return plan->children[0] ? plan : NULL;
+    if (spread_is_whole(&spread))
+        return plan;
+    plan->children[0] = by_range(d, plan->children[0], &plan->u.sort);
+    return plan->children[0] ? distribute_exchange(d, plan, SX_EXCHANGE_GATHER_RANGES, NULL, 0) : NULL;
 }
 
 /* The same with all columns of the child, and with as many rows as the whole may need; NULL: no memory, or it

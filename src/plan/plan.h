@@ -152,12 +152,15 @@ struct sx_limit_plan {
 };
 
 /* Which rank gets a row. X(name, text) */
-#define SX_EXCHANGE_LIST(X)                                                \
-    X(HASH, "HASH")           /* that which the hash of the keys tells */  \
-    X(BROADCAST, "BROADCAST") /* every rank */                             \
-    X(GATHER, "GATHER")       /* rank 0 */                                 \
-    X(ROOT_ONLY, "ROOT ONLY") /* nobody but rank 0 keeps rows; none travel \
-                               */
+#define SX_EXCHANGE_LIST(X)                                                                               \
+    X(HASH, "HASH")                   /* that which the hash of the keys tells */                         \
+    X(BROADCAST, "BROADCAST")         /* every rank */                                                    \
+    X(GATHER, "GATHER")               /* rank 0 */                                                        \
+    X(RANGE, "RANGE")                 /* that whose range of the keys' order it is in, ranks in ascending \
+                                       * order; rank 0, where rows are few */                             \
+    X(GATHER_RANGES, "GATHER RANGES") /* rank 0, which has each rank's rows behind those of the           \
+                                       * ranks before it */                                               \
+    X(ROOT_ONLY, "ROOT ONLY")         /* nobody but rank 0 keeps rows; none travel */
 
 enum sx_exchange_kind {
 #define SX_EXCHANGE_ENUM(name, text) SX_EXCHANGE_##name,
@@ -167,8 +170,9 @@ enum sx_exchange_kind {
 
 struct sx_exchange_plan {
     enum sx_exchange_kind kind;
-    struct sx_expression **keys; /* HASH; over the child's columns */
+    struct sx_expression **keys; /* HASH, RANGE; over the child's columns */
     int32_t n_keys;
+    const struct sx_order *orders; /* RANGE: of the keys */
     /* HASH, directly below a join: when the build side turns out to be small, its exchange becomes a
      * BROADCAST and the probe side's rows stay where they are. */
     bool adaptive;

@@ -123,14 +123,20 @@ static void add_aggregate(struct sx_text *text, const struct sx_plan *plan) {
     }
 }
 
-static void add_sort(struct sx_text *text, const struct sx_plan *plan) {
+static void add_orders(struct sx_text *text, const struct sx_plan *plan, const struct sx_order *orders,
+                       int32_t n_orders) {
     const char *const *names = input_names(text, plan);
-    for (int32_t i = 0; i < plan->u.sort.n_orders; i++) {
-        const struct sx_order *order = &plan->u.sort.orders[i];
-        sx_text_add(text, i ? ", " : " by ");
+    for (int32_t i = 0; i < n_orders; i++) {
+        const struct sx_order *order = &orders[i];
+        sx_text_add(text, i ? ", " : "");
         sx_text_add_expression(text, order->expression, names);
         sx_text_add(text, "%s%s", order->descending ? " DESC" : "", order->nulls_first ? " NULLS FIRST" : "");
     }
+}
+
+static void add_sort(struct sx_text *text, const struct sx_plan *plan) {
+    sx_text_add(text, " by ");
+    add_orders(text, plan, plan->u.sort.orders, plan->u.sort.n_orders);
 }
 
 static void add_limit(struct sx_text *text, const struct sx_limit_plan *limit) {
@@ -145,7 +151,10 @@ static void add_exchange(struct sx_text *text, const struct sx_plan *plan) {
     sx_text_add(text, " %s", exchange_names[exchange->kind]);
     if (exchange->n_keys)
         sx_text_add(text, " by ");
-    add_expressions(text, exchange->keys, exchange->n_keys, ", ", input_names(text, plan));
+    if (exchange->orders)
+        add_orders(text, plan, exchange->orders, exchange->n_keys);
+    else
+        add_expressions(text, exchange->keys, exchange->n_keys, ", ", input_names(text, plan));
     if (exchange->adaptive)
         sx_text_add(text, ", or none of a small build side");
 }
