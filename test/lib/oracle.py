@@ -13,6 +13,7 @@ import os
 import struct
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import time
@@ -35,6 +36,19 @@ class Answer:
     types: list = field(default_factory=list)  # DuckDB's type names; empty for stachio's CSV
 
 
+def signal_name(number):
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def settings_text():
+    """The variables that decide how stachio runs, in front of its command line as a shell takes them."""
+    chosen = ("STACHIO_", "CUDA_EMULATOR_", "NCCL_")
+    return "".join(f"{name}={shlex.quote(value)} " for name, value in sorted(os.environ.items()) if name.startswith(chosen))
+
+
 @dataclass
 class Run:
     """A finished stachio process; status is negative when a signal ended it."""
@@ -45,7 +59,8 @@ class Run:
     error: str
 
     def __str__(self):
-        return f"stachio {shlex.join(self.arguments)}\nexit status {self.status}\nstderr: {self.error.strip()}"
+        end = f"exit status {self.status}" if self.status >= 0 else f"ended by {signal_name(-self.status)}"
+        return f"{settings_text()}stachio {shlex.join(self.arguments)}\n{end}\nstderr: {self.error.strip()}"
 
     def succeeded(self):
         require(self.status == 0, str(self))
