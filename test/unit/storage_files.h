@@ -12,6 +12,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "storage/file.h"
+#include "storage/footer.h"
+
 static char scratch[64];
 
 static inline void make_scratch(void) {
@@ -95,6 +98,18 @@ static inline const char *write_whole(const char *name, const void *bytes, size_
     FILE *file = fopen(path, "wb");
     assert(file && fwrite(bytes, 1, size, file) == size && fclose(file) == 0);
     return path;
+}
+
+/* NULL: the file is refused. */
+static inline struct sx_footer *load_footer(const char *path) {
+    struct sx_error error = {0};
+    struct sx_file_stamp stamp;
+    struct sx_footer *footer;
+    int fd;
+    assert(sx_file_open(path, &fd, &stamp, &error) == SX_OK);
+    enum sx_status status = sx_footer_read(path, fd, stamp.size_bytes, &footer, &error);
+    sx_file_close(fd);
+    return status == SX_OK ? footer : NULL;
 }
 
 #endif

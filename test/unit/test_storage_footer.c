@@ -42,20 +42,9 @@ static void test_hash(void) {
     assert(sx_xxhash64((const uint8_t *)text, strlen(text)) == UINT64_C(0xfbcea83c8a378bf1));
 }
 
-static struct sx_footer *load(const char *path) {
-    struct sx_error error = {0};
-    struct sx_file_stamp stamp;
-    struct sx_footer *footer;
-    int fd;
-    assert(sx_file_open(path, &fd, &stamp, &error) == SX_OK);
-    enum sx_status status = sx_footer_read(path, fd, stamp.size_bytes, &footer, &error);
-    sx_file_close(fd);
-    return status == SX_OK ? footer : NULL;
-}
-
 /* What the engine reads has the type that DuckDB gives it. */
 static void check_types(const char *path) {
-    struct sx_footer *footer = load(path);
+    struct sx_footer *footer = load_footer(path);
     if (!footer)
         return;
     char sql[512], name[SX_TYPE_NAME_BYTES];
@@ -94,7 +83,7 @@ static void test_types(void) {
         "TIMESTAMP_MS '2020-01-02 03:04:05' AS aa, 3::HUGEINT AS ab",
         "");
     check_types(path);
-    struct sx_footer *footer = load(path);
+    struct sx_footer *footer = load_footer(path);
     const char *unreadable[] = {"s", "t", "u", "v", "w", "x", "y", "z"};
     int n_unreadable = 0;
     for (int c = 0; c < footer->n_columns; c++)

@@ -6,17 +6,6 @@
 
 enum { MOST_FILES = 4 };
 
-static struct sx_footer *load(const char *path) {
-    struct sx_error error = {0};
-    struct sx_file_stamp stamp;
-    struct sx_footer *footer;
-    int fd;
-    assert(sx_file_open(path, &fd, &stamp, &error) == SX_OK);
-    assert(sx_footer_read(path, fd, stamp.size_bytes, &footer, &error) == SX_OK);
-    sx_file_close(fd);
-    return footer;
-}
-
 /* NULL: there is none. */
 static const char *write_stand_in(const char *name, const char *const *paths, int n) {
     struct sx_error error = {0};
@@ -25,7 +14,7 @@ static const char *write_stand_in(const char *name, const char *const *paths, in
     assert(sx_pool_create(0, &pool, &error) == SX_OK);
     struct sx_bytes bytes = sx_bytes_in(pool, &error);
     for (int i = 0; i < n; i++)
-        footers[i] = load(paths[i]);
+        assert((footers[i] = load_footer(paths[i])) != NULL);
     const char *path =
         sx_stand_in_write(footers, n, &bytes) ? write_whole(name, bytes.data, bytes.size) : NULL;
     for (int i = 0; i < n; i++)
