@@ -1,7 +1,6 @@
 /* stachio bench exchange. */
 #include <stdio.h>
 
-#include "bench.h"
 #include "bench_report.h"
 #include "message.h"
 
@@ -11,10 +10,7 @@ struct steps {
 };
 
 struct bench_exchange {
-    struct bench_report report;
-    const struct options *options;
-    const int64_t *sizes;
-    int n_sizes;
+    struct bench_messages base;
     struct stachio_bench_exchange_result alone; /* of the size in work */
     double bytes_per_second;                    /* of the step in work */
 };
@@ -24,11 +20,11 @@ static const int64_t rank_bytes = (int64_t)64 << 20, step_rank_bytes = (int64_t)
 
 static void add_heads(struct bench_exchange *bench) {
     const struct stachio_bench_exchange_result *result = &bench->alone;
-    struct text *table = &bench->report.table.text, *json = &bench->report.json.text;
+    struct text *table = &bench->base.report.table.text, *json = &bench->base.report.json.text;
     text_format(table, "Over %s, ranks: %d, runs: %d\n%14s %10s %10s %10s %11s %14s %9s %9s",
                 result->transport, result->ranks, result->runs, "message bytes", "MB a rank", "ms",
                 "least ms", "GB/s a rank", "messages alone", "of alone", "processor");
-    text_add(table, bench->options->steps ? " +partitioning      +join\n" : "\n");
+    text_add(table, bench->base.options.steps ? " +partitioning      +join\n" : "\n");
     text_add(json, "{\"transport\":");
     bench_report_quote(json, result->transport);
     text_format(json, ",\"ranks\":%d,\"runs\":%d,\"results\":[", result->ranks, result->runs);
@@ -37,7 +33,7 @@ static void add_heads(struct bench_exchange *bench) {
 /* Rates and the ratio are of the least times: other programs on the processors only ever add to them. */
 static void add_row(struct bench_exchange *bench, const struct steps *steps) {
     const struct stachio_bench_exchange_result *result = &bench->alone;
-    struct text *table = &bench->report.table.text, *json = &bench->report.json.text;
+    struct text *table = &bench->base.report.table.text, *json = &bench->base.report.json.text;
     const double bytes = (double)result->bytes, rate = bytes / result->least_seconds,
                  raw = result->raw_least_seconds > 0 ? bytes / result->raw_least_seconds : 0;
     text_format(table, "%14lld %10.1f %10.2f %10.2f %11.2f %14.2f %7.0f %% %7.0f %%",
@@ -48,17 +44,17 @@ static void add_row(struct bench_exchange *bench, const struct steps *steps) {
                 "%s\n{\"message_bytes\":%lld,\"bytes\":%lld,\"seconds\":%.9g,\"raw_seconds\":%.9g,"
                 "\"least_seconds\":%.9g,\"raw_least_seconds\":%.9g,\"processor_seconds\":%.9g,\"raw_"
                 "processor_seconds\":%.9g",
-                bench->report.n_results ? "," : "", (long long)result->message_bytes,
+                bench->base.report.n_results ? "," : "", (long long)result->message_bytes,
                 (long long)result->bytes, result->seconds, result->raw_seconds, result->least_seconds,
                 result->raw_least_seconds, result->processor_seconds, result->raw_processor_seconds);
-    if (bench->options->steps) {
+    if (bench->base.options.steps) {
         text_format(table, " %13.2f %10.2f", steps->partitioned * 1e-9, steps->joined * 1e-9);
         text_format(json, ",\"partitioned_bytes_per_second\":%.6g,\"joined_bytes_per_second\":%.6g",
                     steps->partitioned, steps->joined);
     }
     text_add(table, "\n");
     text_add(json, "}");
-    bench_report_added(&bench->report);
+    bench_report_added(&bench->base.report);
 }
 
 static void take_alone(void *context, const struct stachio_bench_exchange_result *result) {
@@ -83,7 +79,7 @@ static enum stachio_status measure_step(struct bench_exchange *bench, struct sta
                                                      .hit_ratio = 0.5,
                                                      .is_shuffle = !joins,
                                                      .message_bytes = bench->alone.message_bytes,
-                                                     .runs = bench->options->repeat};
+                                                     .runs = bench->base.options.repeat};
     enum stachio_status status = stachio_bench_join(db, &given, take_step, bench, error);
     *out_bytes_per_second = bench->bytes_per_second;
     return status;
@@ -95,16 +91,16 @@ static enum stachio_status measure_size(struct bench_exchange *bench, struct sta
                                                          .message_bytes = size,
                                                          .n_message_bytes = 1,
                                                          .rank_bytes = rank_bytes,
-                                                         .runs = bench->options->repeat};
+                                                         .runs = bench->base.options.repeat};
     struct steps steps = {0};
     enum stachio_status status = stachio_bench_exchange(db, &given, take_alone, bench, error);
-    if (!status && bench->options->steps)
+    if (!status && bench->base.options.steps)
         status = measure_step(bench, db, false, &steps.partitioned, error);
-    if (!status && bench->options->steps)
+    if (!status && bench->base.options.steps)
         status = measure_step(bench, db, true, &steps.joined, error);
     if (status)
         return status;
-    if (bench->report.n_results == 0)
+    if (bench->base.report.n_results == 0)
         add_heads(bench);
     add_row(bench, &steps);
     return STACHIO_OK;
@@ -113,24 +109,16 @@ static enum stachio_status measure_size(struct bench_exchange *bench, struct sta
 static enum stachio_status measure(void *context, struct stachio_db *db, struct stachio_error *error) {
     struct bench_exchange *bench = context;
     enum stachio_status status = STACHIO_OK;
-    for (int i = 0; i < bench->n_sizes && !status; i++)
-        status = measure_size(bench, db, &bench->sizes[i], error);
+    for (int i = 0; i < bench->base.n_sizes && !status; i++)
+        status = measure_size(bench, db, &bench->base.sizes[i], error);
     return status;
 }
 
+static int check_given(const struct options *options) {
+    return options->filter ? report_usage("bench exchange: '%s' is not an option", options->filter) : 0;
+}
+
 int bench_exchange_main(int argc, char **argv, const char *help) {
-    struct options options;
-    int64_t sizes[BENCH_MOST_SIZES] = {64 << 10, 256 << 10, 1 << 20, 4 << 20};
-    struct bench_exchange bench = {.options = &options, .sizes = sizes, .n_sizes = 4};
-    int exit_status = options_read(&options, COMMAND_BENCH_EXCHANGE, argc, argv);
-    if (exit_status == 0 && options.sizes)
-        exit_status = bench_read_sizes(options.sizes, sizes, &bench.n_sizes);
-    if (exit_status == 0 && options.help)
-        exit_status = fputs(help, stdout) < 0;
-    else if (exit_status == 0 && options.filter)
-        exit_status = report_usage("bench exchange: '%s' is not an option", options.filter);
-    else if (exit_status == 0)
-        exit_status = bench_report_run(&bench.report, &options, measure, &bench);
-    options_release(&options);
-    return exit_status;
+    struct bench_exchange bench = {.base = {.sizes = {64 << 10, 256 << 10, 1 << 20, 4 << 20}, .n_sizes = 4}};
+    return bench_messages_main(&bench.base, COMMAND_BENCH_EXCHANGE, argc, argv, help, check_given, measure);
 }

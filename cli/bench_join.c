@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "bench.h"
 #include "bench_report.h"
 #include "message.h"
 
@@ -10,11 +9,8 @@ enum { ORDERS_COLUMNS = 2, LINEITEM_COLUMNS = 1 };
 static const double orders_rows = 1.5e6, lineitem_rows = 6e6; /* at scale factor 1 */
 
 struct bench_join {
-    struct bench_report report;
-    const struct options *options;
+    struct bench_messages base;
     struct stachio_bench_join_options given;
-    const int64_t *sizes; /* of messages; 0: what queries use */
-    int n_sizes;
 };
 
 static const char *const variant_names[] = {[STACHIO_JOIN_AUTO] = "auto",
@@ -24,7 +20,7 @@ static const char *const variant_names[] = {[STACHIO_JOIN_AUTO] = "auto",
                                             [STACHIO_JOIN_DEFERRED] = "deferred"};
 
 static void add_heads(struct bench_join *bench, const struct stachio_bench_join_result *result) {
-    struct text *table = &bench->report.table.text, *json = &bench->report.json.text;
+    struct text *table = &bench->base.report.table.text, *json = &bench->base.report.json.text;
     const struct stachio_bench_join_options *given = &bench->given;
     const char *transport = result->transport ? result->transport : "nothing";
     text_format(
@@ -73,24 +69,26 @@ static void take_result(void *context, const struct stachio_bench_join_result *r
     struct bench_join *bench = context;
     const double bus = rate(result->bytes, result->seconds),
                  all_to_all = rate(result->bytes, result->exchange_seconds);
-    if (bench->report.n_results == 0)
+    if (bench->base.report.n_results == 0)
         add_heads(bench, result);
-    text_format(&bench->report.table.text,
+    text_format(&bench->base.report.table.text,
                 "%13lld %12lld %10.2f %10.2f %11.1f %11.3f %10.3f %6.0f %% %10.1f\n",
                 (long long)bench->given.message_bytes, (long long)result->rows, result->seconds * 1e3,
                 result->least_seconds * 1e3, (double)result->bytes * 1e-6, bus * 1e-9, all_to_all * 1e-9,
                 100 * result->exchange_ratio, (double)result->peak_memory_bytes * 1e-6);
     text_format(
-        &bench->report.json.text,
+        &bench->base.report.json.text,
         "%s\n{\"message_bytes\":%lld,\"rows\":%lld,\"table_bytes\":%lld,\"bytes\":%lld,\"seconds\":%.9g,"
         "\"least_seconds\":%.9g,\"bus_bytes_per_second\":%.6g,\"exchange_seconds\":%.9g,"
         "\"exchange_bytes_per_second\":%.6g,\"exchange_ratio\":%.4g,\"peak_memory_bytes\":%lld}",
-        bench->report.n_results ? "," : "", (long long)bench->given.message_bytes, (long long)result->rows,
-        (long long)result->table_bytes, (long long)result->bytes, result->seconds, result->least_seconds, bus,
-        result->exchange_seconds, all_to_all, result->exchange_ratio, (long long)result->peak_memory_bytes);
-    bench_report_added(&bench->report);
-    if (bench->options->join.timeline && !bench->report.status)
-        bench->report.status = write_timeline(bench->options->join.timeline, result, &bench->report.error);
+        bench->base.report.n_results ? "," : "", (long long)bench->given.message_bytes,
+        (long long)result->rows, (long long)result->table_bytes, (long long)result->bytes, result->seconds,
+        result->least_seconds, bus, result->exchange_seconds, all_to_all, result->exchange_ratio,
+        (long long)result->peak_memory_bytes);
+    bench_report_added(&bench->base.report);
+    if (bench->base.options.join.timeline && !bench->base.report.status)
+        bench->base.report.status =
+            write_timeline(bench->base.options.join.timeline, result, &bench->base.report.error);
 }
 
 static struct stachio_bench_join_options join_given(const struct options *options, int ranks) {
@@ -122,11 +120,11 @@ static struct stachio_bench_join_options join_given(const struct options *option
 static enum stachio_status measure(void *context, struct stachio_db *db, struct stachio_error *error) {
     struct bench_join *bench = context;
     enum stachio_status status = STACHIO_OK;
-    if (bench->options->join.timeline && stachio_ranks(db) == 1)
+    if (bench->base.options.join.timeline && stachio_ranks(db) == 1)
         return set_error(error, STACHIO_USAGE, "bench join: --timeline is of several ranks, which send");
-    bench->given = join_given(bench->options, stachio_ranks(db));
-    for (int i = 0; i < bench->n_sizes && !status; i++) {
-        bench->given.message_bytes = bench->sizes[i];
+    bench->given = join_given(&bench->base.options, stachio_ranks(db));
+    for (int i = 0; i < bench->base.n_sizes && !status; i++) {
+        bench->given.message_bytes = bench->base.sizes[i];
         status = stachio_bench_join(db, &bench->given, take_result, bench, error);
     }
     return status;
@@ -144,16 +142,6 @@ static int check_given(const struct options *options) {
 }
 
 int bench_join_main(int argc, char **argv, const char *help) {
-    struct options options;
-    int64_t sizes[BENCH_MOST_SIZES] = {0};
-    struct bench_join bench = {.options = &options, .sizes = sizes, .n_sizes = 1};
-    int exit_status = options_read(&options, COMMAND_BENCH_JOIN, argc, argv);
-    if (exit_status == 0 && options.sizes)
-        exit_status = bench_read_sizes(options.sizes, sizes, &bench.n_sizes);
-    if (exit_status == 0 && options.help)
-        exit_status = fputs(help, stdout) < 0;
-    else if (exit_status == 0 && (exit_status = check_given(&options)) == 0)
-        exit_status = bench_report_run(&bench.report, &options, measure, &bench);
-    options_release(&options);
-    return exit_status;
+    struct bench_join bench = {.base = {.n_sizes = 1}}; /* 0: what queries use */
+    return bench_messages_main(&bench.base, COMMAND_BENCH_JOIN, argc, argv, help, check_given, measure);
 }

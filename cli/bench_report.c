@@ -1,5 +1,7 @@
 #include "bench_report.h"
 
+#include <stdio.h>
+
 #include "message.h"
 
 void bench_report_quote(struct text *out, const char *text) {
@@ -48,4 +50,20 @@ int bench_report_run(struct bench_report *report, const struct options *options,
     output_close(&report->json);
     stachio_close(db);
     return status ? report_error(&error) : 0;
+}
+
+int bench_messages_main(struct bench_messages *bench, enum command command, int argc, char **argv,
+                        const char *help, int (*check)(const struct options *options),
+                        enum stachio_status (*measure)(void *context, struct stachio_db *db,
+                                                       struct stachio_error *error)) {
+    struct options *options = &bench->options;
+    int exit_status = options_read(options, command, argc, argv);
+    if (exit_status == 0 && options->sizes)
+        exit_status = bench_read_sizes(options->sizes, bench->sizes, &bench->n_sizes);
+    if (exit_status == 0 && options->help)
+        exit_status = fputs(help, stdout) < 0;
+    else if (exit_status == 0 && (exit_status = check(options)) == 0)
+        exit_status = bench_report_run(&bench->report, options, measure, bench);
+    options_release(options);
+    return exit_status;
 }

@@ -2,7 +2,7 @@
 #ifndef CLI_BENCH_REPORT_H
 #define CLI_BENCH_REPORT_H
 
-#include "options.h"
+#include "bench.h"
 #include "output.h"
 
 struct bench_report {
@@ -23,6 +23,20 @@ int bench_report_run(struct bench_report *report, const struct options *options,
                      enum stachio_status (*measure)(void *context, struct stachio_db *db,
                                                     struct stachio_error *error),
                      void *context);
+
+/* A benchmark of messages: the first member of its own struct, which is the `context` of `measure`. */
+struct bench_messages {
+    struct bench_report report;
+    struct options options;
+    int64_t sizes[BENCH_MOST_SIZES]; /* of messages, in bytes; set are those that count without --sizes */
+    int n_sizes;
+};
+
+/* Reads the options; `check` refuses those that would do nothing. Then bench_report_run. */
+int bench_messages_main(struct bench_messages *bench, enum command command, int argc, char **argv,
+                        const char *help, int (*check)(const struct options *options),
+                        enum stachio_status (*measure)(void *context, struct stachio_db *db,
+                                                       struct stachio_error *error));
 
 /* As a JSON string. */
 void bench_report_quote(struct text *out, const char *text);
