@@ -174,7 +174,7 @@ static void read_pages(struct pages *pages, const char *path, const char *name, 
     if (found < 0)
         fail("the file has no such column");
     for (int g = 0; g < footer->n_groups && g < N_DISTINCT; g++) {
-        const struct sx_file_column *column = &footer->columns[found];
+        struct sx_file_column *column = &footer->columns[found];
         const struct sx_chunk_meta *chunk = &footer->groups[g].chunks[column->leaf];
         struct sx_page_list list = {0};
         struct sx_page_walk walk = {.column = column, .chunk = chunk, .list = &list};

@@ -15,10 +15,10 @@ struct sx_page_walk {
     struct sx_file_column *column;
     const struct sx_chunk_meta *chunk;
     struct sx_page_list *list; /* pages are appended */
-    struct sx_device_reader
-        *device_reader; /* has read the bytes: they are in the device's memory; NULL: the host's */
-    int64_t n_values;   /* of the data pages so far */
-    int n_seen;         /* pages so far, for messages */
+    /* Has read the bytes, which are in the device's memory; NULL: they are in the host's. */
+    struct sx_device_reader *device_reader;
+    int64_t n_values; /* of the data pages so far */
+    int n_seen;       /* pages so far, for messages */
     bool has_dictionary;
 };
 

@@ -15,6 +15,7 @@
 
 #define __global__ static
 #define __device__
+#define __grid_constant__
 #define __host__
 #define __forceinline__ inline
 #define __noinline__    __attribute__((noinline))

@@ -177,8 +177,7 @@ static enum sx_status make_slots(struct cuda_stream *stream, struct sx_join *joi
     SX_TRY(cuda_join_keys_of(stream, join, join->keys, &table->keys, &join->key_list));
     if (!is_dense(join)) {
         table->n_slots = 2 * (uint64_t)join->rows + 8; /* half full */
-        const size_t words = table->keys.all ? 1 : 2;
-        SX_TRY(create_zeroed(stream, table->n_slots * words * sizeof *table->slots, &join->slots));
+        SX_TRY(create_zeroed(stream, table->n_slots * sizeof *table->slots, &join->slots));
         table->slots = join->slots->data;
         return SX_OK;
     }

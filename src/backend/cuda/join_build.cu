@@ -1,7 +1,7 @@
 /* Making the table of a join.
  *
  * Bytes a build row moves, with one key of 8 bytes. Claiming: 8 of the key, 8 to the list of slots, and a
- * sector of 32 at random there and back for the slot with its key (of a direct table with keys in order only
+ * sector of 32 at random there and back for the slot (of a direct table with keys in order only
  * 4 there and back). Unique keys need no more. Otherwise counting: 8 + 8 in lists and a sector there and
  * back; sums: 24 for each of two slots; filling: 16 of lists, a sector of `starts` and one of `runs`, which
  * keys in order make 8 each. The filter takes a sector at random, mostly in the cache. */
@@ -55,23 +55,17 @@ __device__ static inline int64_t claim_direct(const struct cuda_join_table &tabl
     return slot;
 }
 
-__device__ static inline void put_word(const struct word_key &keys, int64_t row, uint64_t *place) {
-    ((struct keyed_slot *)place)->word = join_word(keys.key.column, row);
-}
-__device__ static inline void put_word(const struct any_keys &, int64_t, uint64_t *) {}
-
 template <typename K>
 __device__ static inline int64_t claim_hashed(const struct cuda_join_table &table, const K &keys, int64_t row,
                                               bool *out_met) {
     const uint64_t hash = row_hash(keys, row);
     for (uint64_t slot = join_first_slot(hash, table.n_slots);; slot = join_next_slot(slot, table.n_slots)) {
-        uint64_t *place = slot_place(table, keys, slot), found = *place;
+        uint64_t found = table.slots[slot];
         if (!found)
-            found = atomicCAS((unsigned long long *)place, 0ull, (unsigned long long)join_tagged(hash, row));
-        if (!found) {
-            put_word(keys, row, place);
+            found = atomicCAS((unsigned long long *)&table.slots[slot], 0ull,
+                              (unsigned long long)join_tagged(hash, row));
+        if (!found)
             return (int64_t)slot;
-        }
         if (join_tag_matches(found, hash) && rows_equal(keys, row, keys, join_row_of(found))) {
             *out_met = true;
             return (int64_t)slot;

@@ -121,22 +121,6 @@ __device__ static inline uint64_t join_next_slot(uint64_t slot, uint64_t n_slots
     return slot + 1 == n_slots ? 0 : slot + 1;
 }
 
-/* A slot of a table with one WORD key, so that a look-up mostly reads one sector. The word is there once the
- * table is whole; that of NULL means nothing. */
-struct alignas(16) keyed_slot {
-    uint64_t taken;
-    int64_t word;
-};
-
-__device__ static inline uint64_t *slot_place(const struct cuda_join_table &table, const struct word_key &,
-                                              uint64_t slot) {
-    return &((struct keyed_slot *)table.slots)[slot].taken;
-}
-__device__ static inline uint64_t *slot_place(const struct cuda_join_table &table, const struct any_keys &,
-                                              uint64_t slot) {
-    return &table.slots[slot];
-}
-
 /* Slot in a direct table of a row that can match; -1: its key is outside of the range. */
 __device__ static inline int64_t direct_slot(const struct cuda_join_table &table, const struct word_key &keys,
                                              int64_t row) {

@@ -34,13 +34,12 @@ struct cuda_join_range {
 
 /* A table maps keys to slots, and a slot to build rows + 1, 0 being none.
  *   direct    one WORD key of a small range: slot = word - min, and one more for NULL where it matches
- *   otherwise open addressing; `slots` has a tag of the hash in the high 16 bits and the row below;
- *             with one WORD key its word stands behind each
+ *   otherwise open addressing; `slots` has a tag of the hash in the high 16 bits and the row below
  * The row stands for all build rows with its keys. Those are runs[starts[slot]] to runs[starts[slot + 1]],
  * unless keys are unique. */
 struct cuda_join_table {
     struct cuda_join_keys keys; /* of the build rows, FLAT */
-    uint64_t *slots;            /* [n_slots], or two for each */
+    uint64_t *slots;            /* [n_slots] */
     uint32_t *direct;           /* [n_slots], or NULL */
     uint64_t n_slots;
     int64_t min;      /* direct: */

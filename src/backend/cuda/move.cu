@@ -36,7 +36,8 @@ __device__ static inline void move_value(const struct cuda_move &move, int64_t f
 
 /* Bytes a row moves: 4 or 8 of the index, and for each column 2 w; where columns lie side by side at random,
  * the sectors of the row once. */
-template <typename I> __global__ void move_rows(struct cuda_moves moves, const I *index, int64_t n) {
+template <typename I>
+__global__ void move_rows(const __grid_constant__ struct cuda_moves moves, const I *index, int64_t n) {
     for (int64_t i = cuda_thread(); i < n; i += cuda_threads()) {
         const int64_t row = index ? (int64_t)index[i] : i;
         for (int c = 0; c < moves.n; c++) {
