@@ -40,8 +40,12 @@ enum sx_status gather_flush(struct gather *gather) {
         return SX_OK;
     struct cuda_moves moves = gather->moves;
     moves.n = n;
-    cuda_move_rows(gather->stream->handle, &moves, gather->index->values,
-                   gather->index->type.id == SX_TYPE_I64, gather->rows);
+    const bool is_i64 = gather->index->type.id == SX_TYPE_I64;
+    if (gather->table && n > 1)
+        cuda_take_rows(gather->stream->handle, &moves, gather->table, gather->step, gather->index->values,
+                       is_i64, gather->rows);
+    else
+        cuda_move_rows(gather->stream->handle, &moves, gather->index->values, is_i64, gather->rows);
     return cuda_launched(gather->stream, "gather");
 }
 

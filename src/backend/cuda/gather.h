@@ -10,6 +10,8 @@ struct gather {
     const struct sx_tensor *index; /* I32 or I64, none negative */
     int64_t rows;
     struct cuda_moves moves; /* that have not been launched */
+    const uint8_t *table;    /* where all columns lie in rows of `step` bytes (cuda_take_rows); else NULL */
+    uint32_t step;
 };
 
 /* Where a column's values (of DICT: codes) are. `step`: bytes from row to row, validity's too; 0: each stands

@@ -83,7 +83,7 @@ enum sx_status cuda_join_make_rows(struct cuda_stream *stream, struct sx_join *j
         return SX_OK;
     const uint32_t step = place_columns(join, join->rows_at, join->rows_valid_at);
     const size_t bytes = (size_t)step * (size_t)join->rows;
-    if (bytes < LEAST_BYTES ||
+    if (step > CUDA_MOST_STEP || bytes < LEAST_BYTES ||
         sx_buffer_create(stream->base.pool, bytes, &join->payload_rows, &ignored) != SX_OK)
         return SX_OK; /* columns do where there is no memory for both */
     launch_moves(stream, join, join->payload_rows->data, step);
@@ -97,7 +97,11 @@ static enum sx_status gather_from_rows(struct cuda_stream *stream, const struct 
                                        const int32_t *payload, int n, const struct sx_tensor *build_rows,
                                        struct sx_tensor *out_columns) {
     const uint8_t *rows = join->payload_rows->data;
-    struct gather gather = {.stream = stream, .index = build_rows, .rows = build_rows->length};
+    struct gather gather = {.stream = stream,
+                            .index = build_rows,
+                            .rows = build_rows->length,
+                            .table = rows,
+                            .step = join->rows_step};
     enum sx_status status = SX_OK;
     int made = 0;
     while (made < n && status == SX_OK) {

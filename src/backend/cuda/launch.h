@@ -50,6 +50,11 @@ struct cuda_moves {
 /* Row index[i] (NULL: i; none is negative) of each column to its row i. */
 void cuda_move_rows(cudaStream_t stream, const struct cuda_moves *moves, const void *index, bool index_is_i64,
                     int64_t n);
+/* The same of columns that lie in rows of `step` bytes (a power of two up to 32, or a multiple of 32 up to
+ * CUDA_MOST_STEP): each column's `from` leads into the first row. */
+enum { CUDA_MOST_STEP = 160 }; /* rows of a block are in shared memory */
+void cuda_take_rows(cudaStream_t stream, const struct cuda_moves *moves, const uint8_t *rows, uint32_t step,
+                    const void *index, bool index_is_i64, int64_t n);
 void cuda_fill_iota_i32(cudaStream_t stream, int32_t *out, int64_t first, int64_t n);
 void cuda_fill_iota_i64(cudaStream_t stream, int64_t *out, int64_t first, int64_t n);
 void cuda_mark_index(cudaStream_t stream, const int32_t *index, int64_t n, uint8_t *mask);
