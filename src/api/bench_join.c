@@ -198,9 +198,11 @@ static enum sx_status run_once(const struct join_bench *bench, double *out_secon
     enum sx_status status = sx_run_create(&options, &bench->plan, &run, error);
     if (status == SX_OK)
         status = execute(bench, run, out_seconds, error);
+    if (status == SX_OK && bench->db->net)
+        status = sx_bench_slowest(bench->db->net, out_seconds, error);
     status = meet(bench, status, error);
     sx_run_destroy(run);
-    return status == SX_OK && bench->db->net ? sx_bench_slowest(bench->db->net, out_seconds, error) : status;
+    return status;
 }
 
 /* ---- all runs ---- */
@@ -242,7 +244,7 @@ static enum sx_status peak_memory(const struct join_bench *bench, int64_t *out_b
     double bytes = (double)sx_db_peak_memory(bench->db);
     enum sx_status status = bench->db->net ? sx_bench_slowest(bench->db->net, &bytes, error) : SX_OK;
     *out_bytes = (int64_t)bytes;
-    return status;
+    return meet(bench, status, error);
 }
 
 static enum sx_status measure(const struct join_bench *bench, struct stachio_bench_join_result *out,

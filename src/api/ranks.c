@@ -23,6 +23,17 @@ static enum sx_status no_memory(struct sx_error *error) {
     return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for a message to the ranks");
 }
 
+enum sx_status sx_ranks_meet(struct stachio_db *db, enum sx_status status, struct sx_error *error) {
+    struct sx_error failure = {0};
+    if (status != SX_OK)
+        sx_net_fail(db->net, error);
+    if (sx_net_barrier(db->net, NULL, &failure) == SX_OK || status != SX_OK)
+        return status;
+    *error = failure;
+    return failure.status;
+}
+
+/* Says it, or fails. Where it is the net that has failed, all the others meet, too (see follow_one). */
 static enum sx_status tell(struct stachio_db *db, enum command command, const char *const *texts, int n_texts,
                            struct sx_error *error) {
     size_t bytes = 1;
@@ -41,17 +52,8 @@ static enum sx_status tell(struct stachio_db *db, enum command command, const ch
     const void *data = message;
     enum sx_status status = sx_net_broadcast(db->net, 0, NULL, &data, &bytes, NULL, error);
     free(message);
-    return status;
-}
-
-enum sx_status sx_ranks_meet(struct stachio_db *db, enum sx_status status, struct sx_error *error) {
-    struct sx_error failure = {0};
-    if (status != SX_OK)
-        sx_net_fail(db->net, error);
-    if (sx_net_barrier(db->net, NULL, &failure) == SX_OK || status != SX_OK)
-        return status;
-    *error = failure;
-    return failure.status;
+    return sx_net_check(db->net, NULL) == SX_OK || status == SX_OK ? status
+                                                                   : sx_ranks_meet(db, status, error);
 }
 
 /* ---- queries ---- */
@@ -244,7 +246,8 @@ static void follow_place(struct stachio_db *db) {
 
 void sx_ranks_tell_stop(struct stachio_db *db) {
     struct sx_error error = {0};
-    (void)tell(db, COMMAND_STOP, NULL, 0, &error); /* who can't hear it has ended */
+    if (tell(db, COMMAND_STOP, NULL, 0, &error) != SX_OK)
+        (void)tell(db, COMMAND_STOP, NULL, 0, &error); /* who can't hear it has ended */
 }
 
 /* ---- following ---- */
@@ -262,31 +265,44 @@ static const char *const *split_texts(struct sx_arena *arena, const char *messag
     return texts;
 }
 
-/* False: there is no more to follow. */
+/* False: there is no memory to read it. */
+static bool follow_command(struct stachio_db *db, struct sx_arena *arena, const char *message, size_t bytes) {
+    int n_texts;
+    const char *const *texts = split_texts(arena, message + 1, bytes - 1, &n_texts);
+    if (!texts)
+        return false;
+    switch ((enum command)message[0]) {
+    case COMMAND_TABLE: follow_table(db, texts, n_texts); break;
+    case COMMAND_PARTS: follow_parts(db, texts, n_texts); break;
+    case COMMAND_EXCHANGE: follow_exchange(db, texts[0]); break;
+    case COMMAND_JOIN: follow_join(db, texts[0]); break;
+    case COMMAND_PLACE: follow_place(db); break;
+    case COMMAND_QUERY: follow_query(db, texts); break;
+    case COMMAND_STOP: break;
+    }
+    return true;
+}
+
+/* False: there is no more to follow.
+ *
+ * A command may fail anywhere before this rank has heard it: FAIL frames of rank 0, and of ranks that were
+ * faster, come behind and before rank 0's BROADCAST, and a failure of this epoch may have come while this
+ * rank was in the last barrier. Whether the command is there, or still comes, then makes no difference: it
+ * has failed, on every rank, and every rank's next step is the barrier that ends the epoch, which drops
+ * what was not heard. */
 static bool follow_one(struct stachio_db *db) {
     struct sx_arena arena = {0};
     struct sx_error error = {0};
     const void *data = NULL;
     size_t bytes = 0;
-    int n_texts = 0;
-    bool goes_on = sx_net_broadcast(db->net, 0, &arena, &data, &bytes, NULL, &error) == SX_OK && bytes > 0;
-    const char *message = data;
-    const char *const *texts = goes_on ? split_texts(&arena, message + 1, bytes - 1, &n_texts) : NULL;
-    goes_on = texts && n_texts > 0 && message[0] != COMMAND_STOP;
-    if (goes_on && message[0] == COMMAND_TABLE)
-        follow_table(db, texts, n_texts);
-    else if (goes_on && message[0] == COMMAND_PARTS)
-        follow_parts(db, texts, n_texts);
-    else if (goes_on && message[0] == COMMAND_EXCHANGE)
-        follow_exchange(db, texts[0]);
-    else if (goes_on && message[0] == COMMAND_JOIN)
-        follow_join(db, texts[0]);
-    else if (goes_on && message[0] == COMMAND_PLACE)
-        follow_place(db);
-    else if (goes_on)
-        follow_query(db, texts);
+    enum sx_status status = sx_net_broadcast(db->net, 0, &arena, &data, &bytes, NULL, &error);
+    const bool is_stop = status == SX_OK && *(const char *)data == COMMAND_STOP;
+    if (status == SX_OK && !is_stop && !follow_command(db, &arena, data, bytes))
+        status = no_memory(&error);
+    if (status != SX_OK)
+        (void)sx_ranks_meet(db, status, &error);
     sx_arena_release(&arena);
-    return goes_on;
+    return !is_stop && sx_net_check(db->net, NULL) != SX_RANK_LOST;
 }
 
 void sx_ranks_follow(struct stachio_db *db) {

@@ -46,9 +46,11 @@ enum stachio_status sx_ranks_open_one(const struct stachio_options *options, str
         sx_net_close(net);
         return status;
     }
-    if (agree(db, net, &inner) != SX_OK || sx_ranks_link(db, net, &inner) != SX_OK) {
+    /* After the barrier no rank is in these calls any more, to fail with the first command. */
+    if (agree(db, net, &inner) != SX_OK || sx_ranks_link(db, net, &inner) != SX_OK ||
+        sx_net_barrier(net, NULL, &inner) != SX_OK) {
+        sx_net_close(net); /* before what its link is made of */
         sx_db_release(db);
-        sx_net_close(net);
         return sx_api_fail(&inner, error);
     }
     db->net = net;
