@@ -352,6 +352,7 @@ static enum sx_status add(struct adding *a, const char *name, const char *const 
     if (a->n_files == 0)
         return sx_error_set(error, SX_FILE, "%s: no rank has a Parquet file there", patterns[0]);
     SX_TRY(check_columns(a, error));
+    SX_TRY(sx_net_gather(a->net, NULL, 0, NULL, NULL, error)); /* else no rank replaces a table */
     return add_tables(a, error);
 }
 
