@@ -197,7 +197,8 @@ struct stachio_options {
 void stachio_options_init(struct stachio_options *options);
 
 /* `options` may be NULL. STACHIO_USAGE: an option's value is out of range, or the device is not there.
- * Threads start with the first query that needs them. */
+ * Threads start with the first query that needs them. With a GPU or several ranks the first call sets
+ * variables of the environment (of cuFile, NCCL and UCX), so no other thread may read it at that time. */
 enum stachio_status stachio_open(const struct stachio_options *options, struct stachio_db **out_db,
                                  struct stachio_error *error);
 /* NULL allowed. Queries and answers of the database stay valid until they are released. */

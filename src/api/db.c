@@ -152,7 +152,7 @@ enum stachio_status sx_db_open(const struct stachio_options *options, struct sx_
 enum stachio_status stachio_open(const struct stachio_options *options, struct stachio_db **out_db,
                                  struct stachio_error *error) {
     enum { MOST_RANKS = 64 };
-    sx_device_prepare();
+    sx_device_prepare(options ? options->device : STACHIO_DEVICE_AUTO);
     if (sx_launch_ranks() > 1)
         return sx_ranks_open_launched(options, out_db, error);
     const char *ranks = sx_environment("STACHIO_LOCAL_RANKS");

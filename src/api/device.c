@@ -63,8 +63,11 @@ static enum sx_status do_without(struct sx_device *device, const struct sx_error
     return SX_OK;
 }
 
-void sx_device_prepare(void) {
-    setenv("CUFILE_LOGFILE_PATH", "/dev/null", 0); /* else cuFile writes to the working directory */
+void sx_device_prepare(enum stachio_device wanted) {
+    struct sx_error ignored;
+    if (read_environment(&wanted, &ignored) == SX_OK &&
+        (wanted == STACHIO_DEVICE_CUDA || (wanted == STACHIO_DEVICE_AUTO && may_have_gpu())))
+        setenv("CUFILE_LOGFILE_PATH", "/dev/null", 0); /* else cuFile writes to the working directory */
 }
 
 enum sx_status sx_device_choose(enum stachio_device wanted, int number, struct sx_device *out_device,

@@ -17,7 +17,7 @@ struct sx_device {
 };
 
 /* What libraries of the device are to find in the environment: see sx_launch_prepare_nccl. */
-void sx_device_prepare(void);
+void sx_device_prepare(enum stachio_device wanted);
 
 /* Which one it is to be. AUTO: what the environment's STACHIO_DEVICE says, else a GPU if one works, else the
  * CPU. CUDA: SX_USAGE with the reason if there is none. The library is libstachio_cuda.so beside libstachio,

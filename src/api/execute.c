@@ -45,8 +45,10 @@ static size_t link_bytes(void) {
 
 /* Below it a rank's sort is over before the ranks have found their ranges. */
 static int64_t root_sort_rows(void) {
+    const int64_t most = INT64_MAX / 16; /* devices take a multiple */
     const char *given = sx_environment("STACHIO_ROOT_SORT_ROWS");
-    return given ? atoll(given) : (int64_t)128 << 10;
+    const int64_t rows = given ? atoll(given) : (int64_t)128 << 10;
+    return rows < 0 ? 0 : rows < most ? rows : most;
 }
 
 static void set_run(struct stachio_query *query, struct sx_run *run) {

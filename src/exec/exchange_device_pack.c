@@ -7,7 +7,6 @@
 
 enum {
     LOOK_NS = 5000000, /* from one look at the pace to the next */
-    MARGIN = 2,        /* a byte is worth so many times less than its time on the way */
     BUSY = 2,          /* the link is the bound if it would be busy for 1 / BUSY of the time */
     LEAST_ROWS = 8192, /* of a batch that tells something */
     LEAST_PLAIN = 2    /* batches to compare with: the first one may have waited for memory */
@@ -31,18 +30,22 @@ static enum sx_net_way way_of(const struct sx_exchange *exchange, const struct s
     return SX_NET_OWN_HOST;
 }
 
-/* With none packed yet: as if it took twice as long and left half of the bytes. */
+/* A byte is worth less than its time on the way by this factor. */
+static const double margin = 1.25;
+
+/* With none packed yet: as if it took no longer and left half of the bytes, so that a link that makes it
+ * likely gets some, by which is decided from the next look on. */
 static struct exchange_device_rate packed_rate(const struct exchange_device_packing *packing) {
     const struct exchange_device_rate *plain = &packing->rates[0];
     return packing->rates[1].n > 0 ? packing->rates[1]
-                                   : (struct exchange_device_rate){plain->ns * 2, plain->bytes / 2, 0};
+                                   : (struct exchange_device_rate){plain->ns, plain->bytes / 2, 0};
 }
 
 /* The receiver reads packed bytes and writes plain ones, where packing plain ones reads and writes them. */
 static bool pays(const struct exchange_device_packing *packing, double ns_a_byte) {
     const struct exchange_device_rate plain = packing->rates[0], packed = packed_rate(packing);
     const double unpacking_ns = plain.ns / 2 * (1 + packed.bytes / plain.bytes);
-    return (plain.bytes - packed.bytes) * ns_a_byte / MARGIN > packed.ns - plain.ns + unpacking_ns;
+    return (plain.bytes - packed.bytes) * ns_a_byte / margin > packed.ns - plain.ns + unpacking_ns;
 }
 
 /* Since the last look, or by what it would have been without packing. */

@@ -131,11 +131,55 @@ out:
     return status;
 }
 
+/* Of one page, rows of one tile of the device's alone: what it leaves out of others is no reason to leave out
+ * its own. */
+static enum sx_status try_tile(struct conformance *c, const struct column_case *kind,
+                               enum sx_parquet_encoding encoding, int32_t tile) {
+    enum { TILE = 1024, ROWS = 6 * TILE + 5 };
+    char name[SX_TYPE_NAME_BYTES];
+    struct chunk chunk = {.is_whole = true};
+    struct sx_decoder *decoder = NULL;
+    struct sx_tensor host_selection = {0}, selection = {0}, out = {0}, got = {0};
+    enum sx_status status;
+    SX_GO(chunk_make(c, kind, encoding, ROWS, 0, &chunk));
+    const struct sx_stored_chunk stored = chunk_stored(c, &chunk);
+    SX_GO(own_error(c, c->backend->ops.decoder_create(c->stream, &stored, &decoder)));
+    SX_GO(sx_tensor_create_index(c->pool, SX_TYPE_I32, TILE / 2, &host_selection, &c->error));
+    for (int32_t i = 0; i < TILE / 2; i++)
+        ((int32_t *)host_selection.values)[i] = tile * TILE + 2 * i;
+    SX_GO(conformance_send(c, &host_selection, &selection));
+    SX_GO(own_error(c, read_rows(c, decoder, 0, ROWS, &selection, &out)));
+    SX_GO(conformance_receive(c, &out, &got));
+    CONFORM(c, rows_agree(&chunk, 0, &host_selection, &got),
+            "decode %s from physical type %d, encoding %d, of rows in tile %d alone",
+            sx_type_name(kind->type, name), (int)kind->physical, (int)encoding, (int)tile);
+out:
+    if (decoder)
+        c->backend->ops.decoder_destroy(c->stream, decoder);
+    sx_tensor_release(&host_selection);
+    sx_tensor_release(&selection);
+    sx_tensor_release(&out);
+    sx_tensor_release(&got);
+    chunk_release(&chunk);
+    return status;
+}
+
+static enum sx_status try_tiles(struct conformance *c, const struct column_case *kind,
+                                enum sx_parquet_encoding encoding) {
+    enum { LEAST_ROWS = 60 }; /* where such inputs are not too large */
+    if (conformance_rows[conformance_n_rows - 1] < LEAST_ROWS)
+        return SX_OK;
+    for (int32_t tile = 0; tile < 4; tile++)
+        SX_TRY(try_tile(c, kind, encoding, tile));
+    return SX_OK;
+}
+
 static enum sx_status try_case(struct conformance *c, const struct column_case *kind) {
     const double null_shares[] = {0, 0.001, 0.3, 1};
     for (int encoding = 0; encoding < 10; encoding++) {
         if (!(kind->encodings >> encoding & 1))
             continue;
+        SX_TRY(try_tiles(c, kind, (enum sx_parquet_encoding)encoding));
         for (int r = 0; r < conformance_n_rows; r++)
             for (int n = 0; n < 4; n++)
                 SX_TRY(try_chunk(c, kind, (enum sx_parquet_encoding)encoding, conformance_rows[r],

@@ -292,10 +292,10 @@ static enum sx_status make_pages(struct conformance *c, struct chunk *chunk,
         make_dictionary(&source);
         add_dictionary_page(chunk, &source);
     }
-    int64_t rows = chunk->host.length, fall_back = below(c, 2) ? rows : rows / 2;
+    int64_t rows = chunk->host.length, fall_back = chunk->is_whole || below(c, 2) ? rows : rows / 2;
     for (int64_t row = 0; row < rows || chunk->n_pages == 0;) {
         int64_t n = 1 + (int64_t)below(c, (uint64_t)(below(c, 3) ? rows + 1 : rows / 20 + 1));
-        n = n < rows - row && chunk->n_pages < DECODE_MAX_PAGES - 1 ? n : rows - row;
+        n = n < rows - row && !chunk->is_whole && chunk->n_pages < DECODE_MAX_PAGES - 1 ? n : rows - row;
         bool plain = with_dictionary && row >= fall_back;
         add_data_page(c, chunk, &source, plain ? SX_ENCODING_PLAIN : encoding, row, n);
         row += n;
@@ -338,7 +338,7 @@ enum sx_status chunk_make(struct conformance *c, const struct column_case *kind,
                                        .type_length = kind->type_length,
                                        .type = kind->type,
                                        .conversion = kind->conversion,
-                                       .optional = nulls > 0 || below(c, 2),
+                                       .optional = nulls > 0 || (!out->is_whole && below(c, 2)),
                                        .keep_dictionary = below(c, 2),
                                        .n_rows = rows};
     return make_pages(c, out, encoding);
@@ -359,8 +359,12 @@ enum sx_status chunk_select(struct conformance *c, int64_t rows, struct sx_tenso
     SX_TRY(sx_tensor_create_index(c->pool, SX_TYPE_I32, rows, out, &c->error));
     uint64_t sparse = 1 + below(c, below(c, 2) ? 200 : 3);
     int32_t *positions = out->values;
+    /* now and then of a part of the rows, so that whole tiles are of no use */
+    const bool is_part = rows > 0 && below(c, 2);
+    const int64_t first = is_part && below(c, 2) ? (int64_t)below(c, (uint64_t)rows) : 0;
+    const int64_t end = is_part ? first + 1 + (int64_t)below(c, (uint64_t)(rows - first)) : rows;
     out->length = 0;
-    for (int32_t i = 0; i < rows; i++)
+    for (int32_t i = (int32_t)first; i < end; i++)
         if (below(c, sparse) == 0)
             positions[out->length++] = i;
     return SX_OK;

@@ -18,6 +18,7 @@ enum { DECODE_MAX_PAGES = 64 };
 
 struct chunk {
     const struct column_case *kind;
+    bool is_whole;         /* set before: one page, REQUIRED where nothing is null */
     struct sx_tensor host; /* the values */
     struct sx_chunk_spec spec;
     struct sx_page pages[DECODE_MAX_PAGES];

@@ -83,6 +83,8 @@ __device__ static inline void sum_deltas(const struct decode_work &work, const s
                 out[v] = round.values[i + i / DELTA_ITEMS];
         }
         carry += total;
+        if (by_tile)
+            __syncthreads(); /* all have seen which tiles are idle */
     }
 }
 
