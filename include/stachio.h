@@ -185,7 +185,8 @@ struct stachio_options {
     enum stachio_cache cache;
     uint64_t cache_bytes; /* most that the cache holds: a part of memory_limit_bytes, given up when a query
                              needs it; 0: half of that */
-    uint64_t device_cache_bytes; /* the same for STACHIO_CACHE_DEVICE and device_memory_limit_bytes */
+    uint64_t device_cache_bytes; /* the same for STACHIO_CACHE_DEVICE and device_memory_limit_bytes; with the
+                                    other caches for columns that one query reads several times */
     const char *interface; /* the network interface that ranks use, alone; NULL: loopback where all are on one
                               host, else what is there */
     enum stachio_overlap overlap; /* this rank's */
@@ -288,7 +289,8 @@ struct stachio_progress {
     int64_t read_bytes;         /* from files */
     double seconds;             /* since execute began; 0 before */
     int64_t host_cache_bytes;   /* not read, since the cache in the host's memory had them, */
-    int64_t device_cache_bytes; /* or the one in the device's (known once the query has ended); as stored */
+    int64_t device_cache_bytes; /* or the one in the device's, or the query itself had brought them there
+                                   (known once the query has ended); as stored */
     int64_t device_read_bytes;  /* of read_bytes: straight into the device's memory */
 };
 void stachio_query_progress(struct stachio_query *query, struct stachio_progress *out_progress);

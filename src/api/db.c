@@ -70,18 +70,24 @@ static size_t choose_cache(const struct stachio_options *options, const struct s
     return wanted < limit ? (size_t)wanted : limit;
 }
 
-/* Beside the one in the host's memory, of which its entries have their numbers. */
-static enum sx_status open_device_cache(const struct stachio_db *db, const struct stachio_options *options,
-                                        struct sx_error *error) {
+/* Beside the one in the host's memory, of which its entries have their numbers; or for one query at a time.
+ * Several ranks can't try again without, so they take less. */
+static enum sx_status open_device_cache(struct stachio_db *db, const struct sx_net *net,
+                                        const struct stachio_options *options, struct sx_error *error) {
+    enum { RANKS_PART = 8 };
     const char *reason = db->device.reason;
     const size_t most = db->backend->traits.memory_bytes;
-    if (options->cache != STACHIO_CACHE_DEVICE)
+    if (!db->backend->cache_limit && options->cache != STACHIO_CACHE_DEVICE)
         return SX_OK;
     if (!db->backend->cache_limit)
         return sx_error_set(error, SX_USAGE, "cache device: the device is the CPU%s%s%s; use host or off",
                             *reason ? " (" : "", reason, *reason ? ")" : "");
     const uint64_t wanted = options->device_cache_bytes ? options->device_cache_bytes : most / 2;
-    db->backend->cache_limit(db->backend, wanted < most ? (size_t)wanted : most);
+    const size_t bytes = wanted < most ? (size_t)wanted : most;
+    if (options->cache == STACHIO_CACHE_DEVICE)
+        db->backend->cache_limit(db->backend, bytes);
+    else
+        db->reuse_bytes = net && bytes > most / RANKS_PART ? most / RANKS_PART : bytes;
     return SX_OK;
 }
 
@@ -118,7 +124,7 @@ static enum sx_status open_parts(struct stachio_db *db, struct sx_net *net,
     db->shuffle_compression = options->shuffle_compression;
     db->shuffle = shuffles[options->shuffle];
     db->cache_bytes = choose_cache(options, db->backend, limit);
-    SX_TRY(open_device_cache(db, options, error));
+    SX_TRY(open_device_cache(db, net, options, error));
     sigset_t previous;
     sx_signals_block(&previous);
     enum sx_status status = sx_frontend_open(db->threads, limit, &db->frontend, error);

@@ -29,6 +29,8 @@ struct stachio_db {
     enum stachio_shuffle_compression shuffle_compression;
     enum sx_shuffle shuffle;
     size_t cache_bytes; /* of the storage's cache; 0: none */
+    size_t
+        reuse_bytes; /* of the device's, for a query's own scans; 0: none, or the cache is for all queries */
     struct sx_pool *pool;
     const struct sx_backend *backend;
     struct sx_device device; /* zeroed: the CPU */

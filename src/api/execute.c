@@ -108,7 +108,24 @@ struct sx_exec_options sx_db_exec_options(struct stachio_db *db) {
         .overlap = overlaps[db->overlap],
         .shuffle_compression = compressions[db->shuffle_compression],
         .shuffle = db->shuffle,
+        .reuse_bytes = db->reuse_bytes,
     };
+}
+
+/* The pipelines. */
+static enum sx_status make_run(struct stachio_query *query, bool may_reuse, struct sx_error *error) {
+    struct sx_exec_options options = sx_db_exec_options(query->db);
+    options.cancel = &query->cancel;
+    options.trace = query->trace;
+    options.footprint = query->footprint;
+    options.write = query->write;
+    options.broadcast_bytes = query->broadcast_bytes;
+    if (!may_reuse)
+        options.reuse_bytes = 0;
+    struct sx_run *run;
+    SX_TRY(sx_run_create(&options, &query->plan, &run, error));
+    set_run(query, run);
+    return SX_OK;
 }
 
 /* The logical plan and the pipelines. */
@@ -130,16 +147,7 @@ static enum sx_status plan_run(struct stachio_query *query, struct sx_error *err
         SX_TRY(distribute(query, error));
     if (!query->footprint)
         SX_TRY(sx_footprint_create(&query->footprint, error));
-    struct sx_exec_options options = sx_db_exec_options(db);
-    options.cancel = &query->cancel;
-    options.trace = query->trace;
-    options.footprint = query->footprint;
-    options.write = query->write;
-    options.broadcast_bytes = query->broadcast_bytes;
-    struct sx_run *run;
-    SX_TRY(sx_run_create(&options, &query->plan, &run, error));
-    set_run(query, run);
-    return SX_OK;
+    return make_run(query, true, error);
 }
 
 /* The caller's thread is worker 0. */
@@ -212,6 +220,16 @@ enum sx_status sx_query_explain(struct stachio_query *query, const char **out_te
     return *out_text ? SX_OK : sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for the plan's text");
 }
 
+/* What lacks the memory for columns that it reads again has another try without keeping them. */
+static enum sx_status run_alone(struct stachio_query *query, struct sx_error *error) {
+    enum sx_status status = sx_run_execute(query->run, error);
+    if (status != SX_OUT_OF_MEMORY || !sx_run_reuses(query->run))
+        return status;
+    *error = (struct sx_error){0};
+    SX_TRY(make_run(query, false, error));
+    return sx_run_execute(query->run, error);
+}
+
 enum sx_status sx_query_execute(struct stachio_query *query, struct sx_error *error) {
     SX_TRY(sx_query_plan(query, error));
     if (atomic_load(&query->cancel))
@@ -220,7 +238,7 @@ enum sx_status sx_query_execute(struct stachio_query *query, struct sx_error *er
     const int64_t began_ns = sx_span_begin(lane_of(query));
     enum sx_status status = SX_OK;
     if (query->engine == STACHIO_ENGINE_STACHIO)
-        status = query->db->net ? sx_ranks_execute(query, error) : sx_run_execute(query->run, error);
+        status = query->db->net ? sx_ranks_execute(query, error) : run_alone(query, error);
     if (status == SX_UNSUPPORTED)
         status = fall_back(query, error);
     if (status == SX_OK && query->engine == STACHIO_ENGINE_DUCKDB)

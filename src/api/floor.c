@@ -59,13 +59,14 @@ static void take_longer(struct stachio_floor *floor, const char *bound, int64_t 
     *floor = (struct stachio_floor){(double)bytes / rate, bound, bytes, rate};
 }
 
-/* What the device's cache has had came over no link; a span that was looked for twice counts twice there. */
+/* What the device's cache has had for queries came over no link; a span that was looked for twice counts
+ * twice there. What the query's own scans had brought did come. */
 static enum sx_status find_floor(struct stachio_query *query, const struct sx_footprint_total *total,
                                  struct stachio_floor *floor, struct sx_error *error) {
     struct stachio_db *db = query->db;
     const struct sx_backend *backend = db->backend;
     const double seconds = query->execute_seconds;
-    const int64_t link_bytes = total->bytes - query->device_cache_bytes;
+    const int64_t link_bytes = total->bytes - (db->reuse_bytes > 0 ? 0 : query->device_cache_bytes);
     if (total->bytes == 0)
         return SX_OK;
     if (backend->link_measure && db->rates.link <= 0)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "exec/build.h"
+#include "exec/reuse.h"
 #include "observe/traced.h"
 
 /* ---- creation ---- */
@@ -22,16 +23,9 @@ static enum sx_status create_workers(struct sx_run *run, struct sx_error *error)
     return SX_OK;
 }
 
-static int count_scans(const struct sx_plan *plan) {
-    int n = plan->kind == SX_PLAN_SCAN;
-    for (int32_t i = 0; i < plan->n_children; i++)
-        n += count_scans(plan->children[i]);
-    return n;
-}
-
 static enum sx_status create_parts(struct sx_run *run, const struct sx_query_plan *plan,
                                    struct sx_error *error) {
-    run->scans = SX_ARENA_ARRAY(&run->arena, count_scans(plan->root), struct sx_scan_source *);
+    run->scans = SX_ARENA_ARRAY(&run->arena, sx_plan_scans(plan->root), struct sx_scan_source *);
     run->materialized = SX_ARENA_ARRAY(&run->arena, plan->n_materialized, struct sx_collector *);
     if (!run->scans || !run->materialized)
         return sx_no_memory(error, "a query");
@@ -40,6 +34,7 @@ static enum sx_status create_parts(struct sx_run *run, const struct sx_query_pla
         run->options.backend = run->traced;
     }
     SX_TRY(create_workers(run, error));
+    SX_TRY(sx_reuse_plan(run, plan->root, error));
     struct sx_sink *sink;
     if (run->options.write) {
         SX_TRY(sx_write_create(run, plan->root, &sink, error));
@@ -77,6 +72,7 @@ void sx_run_destroy(struct sx_run *run) {
         if (run->workers[w].stream)
             run->options.backend->ops.stream_destroy(run->workers[w].stream);
     sx_traced_destroy(run->traced);
+    sx_reuse_destroy(run->reuse);
     free(run->workers);
     free(run->pipelines);
     sx_events_release(&run->events);
@@ -87,7 +83,7 @@ void sx_run_destroy(struct sx_run *run) {
 
 /* ---- running ---- */
 
-enum sx_status sx_run_execute(struct sx_run *run, struct sx_error *error) {
+static enum sx_status execute(struct sx_run *run, struct sx_error *error) {
     if (!run->options.net)
         return sx_run_pipelines(run, error);
     enum sx_status status = sx_exchanges_open(run, error);
@@ -99,6 +95,17 @@ enum sx_status sx_run_execute(struct sx_run *run, struct sx_error *error) {
         status = sx_exchanges_compare(run, error);
     sx_exchanges_close(run);
     return status;
+}
+
+enum sx_status sx_run_execute(struct sx_run *run, struct sx_error *error) {
+    sx_reuse_begin(run->reuse);
+    const enum sx_status status = execute(run, error);
+    sx_reuse_end(run->reuse);
+    return status;
+}
+
+bool sx_run_reuses(const struct sx_run *run) {
+    return run->reuse != NULL;
 }
 
 enum sx_status sx_run_next(struct sx_run *run, struct sx_batch *out_batch, struct sx_error *error) {

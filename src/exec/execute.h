@@ -63,6 +63,9 @@ struct sx_exec_options {
     bool counts_early;    /* rows are counted after every operator, for comparison; no difference on a host */
     enum sx_shuffle_compression shuffle_compression;
     enum sx_shuffle shuffle;
+    /* Most bytes of the backend's memory for columns that several scans of the query read: the first brings
+     * them for all. The backend's cache serves, which must be off otherwise. 0: none. */
+    size_t reuse_bytes;
 };
 
 static inline struct sx_pool *sx_message_pool(const struct sx_exec_options *options) {
@@ -104,6 +107,8 @@ SX_MUST_CHECK enum sx_status sx_run_execute(struct sx_run *run, struct sx_error 
 SX_MUST_CHECK enum sx_status sx_run_next(struct sx_run *run, struct sx_batch *out_batch,
                                          struct sx_error *error);
 void sx_run_destroy(struct sx_run *run);
+/* Whether it keeps columns for later scans; without (reuse_bytes 0) the query takes less memory. */
+bool sx_run_reuses(const struct sx_run *run);
 
 /* From any thread, between create and destroy. */
 void sx_run_progress(struct sx_run *run, struct sx_exec_progress *out_progress);

@@ -113,6 +113,9 @@ struct sx_run {
     struct sx_operator *created; /* all, newest first */
     struct sx_scan_source **scans;
     int n_scans;
+    struct sx_reuse *reuse; /* NULL: no column is read twice, or there is no cache for it */
+    struct sx_reused_column *reused;
+    int n_reused;
     struct sx_collector **materialized; /* by id */
     struct sx_collector *result;        /* NULL: the answer is written */
     struct sx_write_sink *write;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "exec/prune.h"
+#include "exec/reuse.h"
 
 /* ---- filtering a chunk ---- */
 
@@ -223,11 +224,13 @@ static enum sx_status open_storage(struct sx_scan_source *scan, struct sx_run *r
     const bool is_shared = net && !plan->is_replicated;
     const char **names = SX_ARENA_ARRAY(&run->arena, plan->n_columns, const char *);
     struct sx_type *types = SX_ARENA_ARRAY(&run->arena, plan->n_columns, struct sx_type);
-    if (!names || !types)
+    int *n_readers = SX_ARENA_ARRAY(&run->arena, plan->n_columns, int);
+    if (!names || !types || !n_readers)
         return sx_no_memory(error, "a scan");
     for (int32_t c = 0; c < plan->n_columns; c++) {
         names[c] = plan->columns[c].source;
         types[c] = plan->columns[c].type;
+        n_readers[c] = sample_rows > 0 ? 0 : sx_reuse_readers(run, plan, c);
     }
     struct sx_scan_request request = {
         .table = plan->table,
@@ -249,6 +252,8 @@ static enum sx_status open_storage(struct sx_scan_source *scan, struct sx_run *r
         .queue_bytes = run->options.queue_bytes,
         .trace = run->options.trace,
         .footprint = sample_rows > 0 ? NULL : run->options.footprint,
+        .reuse = run->reuse,
+        .n_readers = n_readers,
     };
     SX_TRY(sx_prune_find(&run->arena, plan, &request.prunes, &request.n_prunes, error));
     return sx_scan_open(run->options.storage, &request, run->options.cancel, &scan->scan, error);

@@ -42,7 +42,6 @@ static enum sx_status create_device_reader(struct sx_storage *storage,
     const struct sx_backend *backend = options->backend;
     if (!is_forced && (options->io != SX_IO_AUTO || !backend || !backend->files))
         return SX_OK;
-    storage->backend = backend;
     if (backend && backend->cache_usage && backend->cache_usage(backend).limit_bytes > 0)
         SX_TRY(sx_chunk_cache_create(storage->budget, most_places_bytes, &storage->on_device, error));
     const struct sx_device_reader_options reader = {options->backend, options->pool, is_forced};
@@ -56,6 +55,7 @@ enum sx_status sx_storage_create(const struct sx_storage_options *options, struc
         return no_memory(error);
     storage->pool = options->pool;
     storage->budget = options->budget ? options->budget : options->pool;
+    storage->backend = options->backend;
     pthread_mutex_init(&storage->lock, NULL);
     pthread_cond_init(&storage->work, NULL);
     enum sx_status status = sx_footer_cache_create(&storage->footers, error);
@@ -177,10 +177,11 @@ static enum sx_status copy_request(struct sx_scan *scan, const struct sx_scan_re
     scan->is_restricted = SX_ARENA_ARRAY(arena, request->n_columns, bool);
     scan->restricted_min = SX_ARENA_ARRAY(arena, request->n_columns, int64_t);
     scan->restricted_max = SX_ARENA_ARRAY(arena, request->n_columns, int64_t);
+    scan->n_readers = SX_ARENA_ARRAY(arena, request->n_columns, int);
     scan->prunes = SX_ARENA_ARRAY(arena, request->n_prunes, struct sx_prune);
     scan->files = SX_ARENA_ARRAY(arena, request->n_files, struct scan_file);
     if (!scan->table || !scan->column_names || !scan->column_types || !scan->is_restricted ||
-        !scan->restricted_min || !scan->restricted_max || !scan->prunes || !scan->files)
+        !scan->restricted_min || !scan->restricted_max || !scan->n_readers || !scan->prunes || !scan->files)
         return no_memory(error);
     for (int c = 0; c < request->n_columns; c++) {
         scan->column_types[c] = request->column_types[c];
@@ -195,6 +196,9 @@ static enum sx_status copy_request(struct sx_scan *scan, const struct sx_scan_re
     scan->keep_dictionaries = request->keep_dictionaries;
     scan->batch_rows = request->batch_rows;
     scan->queue_bytes = request->queue_bytes;
+    scan->reuse = request->reuse;
+    for (int c = 0; request->n_readers && c < request->n_columns; c++)
+        scan->n_readers[c] = request->n_readers[c];
     return SX_OK;
 }
 

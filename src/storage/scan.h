@@ -11,6 +11,7 @@ struct sx_storage;
 struct sx_scan;
 struct sx_trace;
 struct sx_footprint;
+struct sx_reuse;
 
 struct sx_storage_options {
     struct sx_pool *pool; /* for what is read from files */
@@ -71,6 +72,8 @@ struct sx_scan_request {
     size_t queue_bytes;     /* most bytes read ahead and not yet taken (adaptive regulation, seed 002, 5.4) */
     struct sx_trace *trace; /* of reads and waits; may be NULL; outlives the scan */
     struct sx_footprint *footprint; /* gets what is read, or taken from the cache; may be NULL; outlives it */
+    struct sx_reuse *reuse;         /* of the query; NULL: none; outlives the row groups */
+    const int *n_readers; /* scans of the query that read a column, this one included; NULL: no other does */
 };
 
 /* Everything in the request is copied. Reads the footers (from the cache when file and mtime are unchanged)

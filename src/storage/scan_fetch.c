@@ -2,45 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "storage/scan_state.h"
-
-/* Bytes of one column that are wanted together: a whole chunk, a dictionary or a page. */
-struct span {
-    int64_t offset;
-    int64_t length_bytes;
-    int column;
-    int page;                 /* -1: not one page */
-    const uint8_t *bytes;     /* NULL: not read yet */
-    struct sx_buffer *buffer; /* borrowed from the extent; from the cache: one reference */
-    bool is_cached;
-    bool is_cold;                  /* came from the disk */
-    bool on_device;                /* is read into the device's memory */
-    void *held;                    /* is there, in its cache */
-    uint64_t cache_id;             /* of the cache's entry; 0: none */
-    struct sx_cached_pages *pages; /* of the cache; NULL: to be found in the bytes */
-};
-
-/* Spans near to each other are read as one. */
-struct extent {
-    struct sx_read read;
-    int first, count; /* in `order` */
-    bool on_device;   /* as all of its spans */
-};
-
-struct fetch {
-    struct sx_scan *scan;
-    const struct scan_unit *unit;
-    const struct scan_selection *selection;
-    struct sx_device_source *device; /* reads what the host need not look at; NULL: nothing */
-    struct sx_arena arena;
-    bool is_cold;
-    struct span *spans; /* by column, then by place in the file */
-    int n_spans;
-    int *first_span; /* of each column, and one more */
-    int *order;      /* spans by place in the file */
-    struct extent *extents;
-    int n_extents;
-};
+#include "storage/scan_fetch.h"
 
 static const int64_t most_extent_bytes = (int64_t)8 << 20;
 
@@ -142,102 +104,6 @@ static void group_spans(struct fetch *fetch) {
     }
 }
 
-/* ---- the cache ---- */
-
-static struct sx_chunk_place cache_place(const struct fetch *fetch, const struct span *span) {
-    return (struct sx_chunk_place){fetch->scan->files[fetch->unit->file].stamp, span->offset,
-                                   span->length_bytes};
-}
-
-static void find_cached(struct fetch *fetch) {
-    struct sx_chunk_cache *cache = fetch->scan->storage->cache;
-    struct sx_lane *lane = sx_trace_thread_lane(fetch->scan->trace, "reader");
-    const int64_t began_ns = sx_span_begin(lane);
-    int64_t bytes = 0;
-    for (int i = 0; cache && i < fetch->n_spans; i++) {
-        struct span *span = &fetch->spans[i];
-        const struct sx_chunk_place place = cache_place(fetch, span);
-        struct sx_cached_chunk found;
-        if (!sx_chunk_cache_find(cache, &place, &found))
-            continue;
-        span->bytes = found.bytes;
-        span->buffer = found.buffer;
-        span->cache_id = found.id;
-        span->pages = found.pages;
-        span->is_cached = true;
-        span->on_device = false;
-        bytes += span->length_bytes;
-    }
-    atomic_fetch_add_explicit(&fetch->scan->cached_bytes, bytes, memory_order_relaxed);
-    if (bytes > 0)
-        sx_span_end(lane, SX_SPAN_CACHE, "in the host's memory", began_ns, bytes, 0);
-}
-
-/* Those for the device that its cache has. */
-static void find_held(struct fetch *fetch) {
-    const struct sx_storage *storage = fetch->scan->storage;
-    for (int i = 0; storage->on_device && i < fetch->n_spans; i++) {
-        struct span *span = &fetch->spans[i];
-        const struct sx_chunk_place place = cache_place(fetch, span);
-        struct sx_cached_chunk found;
-        if (!span->on_device || !sx_chunk_cache_find(storage->on_device, &place, &found))
-            continue;
-        if (found.pages)
-            span->held = storage->backend->cache_hold(storage->backend, found.id);
-        if (span->held) {
-            span->bytes = found.bytes;
-            span->buffer = found.buffer;
-            span->cache_id = found.id;
-            span->pages = found.pages;
-            span->is_cached = true;
-            atomic_fetch_add_explicit(&fetch->scan->cached_bytes, span->length_bytes, memory_order_relaxed);
-            continue;
-        }
-        sx_buffer_release(found.buffer);
-        sx_cached_pages_release(found.pages);
-    }
-}
-
-/* Where held pages seem to be: at addresses that nothing else ever has, since pages are told apart by them.
- */
-static const uint8_t *new_place(const struct fetch *fetch, const struct span *span) {
-    static const uint64_t first = (uint64_t)1 << 62;
-    return (const uint8_t *)(uintptr_t)(first + atomic_fetch_add(&fetch->scan->storage->places_bytes,
-                                                                 (uint64_t)span->length_bytes));
-}
-
-/* The cache for an extent, and the buffer that it keeps: of what is on the device, a note. */
-static struct sx_chunk_cache *cache_for(const struct fetch *fetch, const struct extent *extent,
-                                        struct sx_buffer **out_buffer) {
-    const struct sx_storage *storage = fetch->scan->storage;
-    enum { NOTE_BYTES = 64 };
-    if (!extent->on_device) {
-        *out_buffer = sx_buffer_retain(extent->read.buffer);
-        return storage->cache;
-    }
-    *out_buffer = NULL;
-    return storage->on_device && sx_buffer_create(storage->budget, NOTE_BYTES, out_buffer, NULL) == SX_OK
-               ? storage->on_device
-               : NULL;
-}
-
-static void keep_extent(struct fetch *fetch, const struct extent *extent) {
-    struct sx_buffer *buffer;
-    struct sx_chunk_cache *cache = cache_for(fetch, extent, &buffer);
-    struct sx_cached_part *parts =
-        cache ? SX_ARENA_ARRAY(&fetch->arena, extent->count, struct sx_cached_part) : NULL;
-    for (int i = 0; parts && i < extent->count; i++) {
-        const struct span *span = &fetch->spans[fetch->order[extent->first + i]];
-        parts[i] = (struct sx_cached_part){cache_place(fetch, span),
-                                           extent->on_device ? new_place(fetch, span) : span->bytes, 0};
-    }
-    if (parts)
-        sx_chunk_cache_insert(cache, buffer, parts, extent->count);
-    for (int i = 0; parts && i < extent->count; i++)
-        fetch->spans[fetch->order[extent->first + i]].cache_id = parts[i].id;
-    sx_buffer_release(buffer);
-}
-
 /* ---- reading ---- */
 
 /* The spans of an extent that has been read. */
@@ -297,7 +163,7 @@ static enum sx_status read_extents(struct fetch *fetch, struct sx_error *error) 
     SX_TRY(read_kind(fetch, false, error));
     for (int e = 0; e < fetch->n_extents; e++) {
         place_spans(fetch, &fetch->extents[e]);
-        keep_extent(fetch, &fetch->extents[e]);
+        scan_keep_extent(fetch, &fetch->extents[e]);
         bytes += fetch->extents[e].read.length_bytes;
     }
     sx_span_end(lane, SX_SPAN_READ, scan->files[fetch->unit->file].trace_name, began_ns, bytes,
@@ -322,16 +188,6 @@ static enum sx_status note_footprint(struct fetch *fetch, struct sx_error *error
 
 /* ---- pages ---- */
 
-/* Pages that the walk has appended since the list had `first` were found in the span. */
-static void note_pages(const struct fetch *fetch, const struct span *span, const struct sx_page_walk *walk,
-                       int first) {
-    if (span->cache_id == 0 || span->pages)
-        return;
-    const struct sx_chunk_place place = cache_place(fetch, span);
-    sx_chunk_cache_note_pages(span->on_device ? fetch->scan->storage->on_device : fetch->scan->storage->cache,
-                              &place, span->bytes, walk->list->pages + first, walk->list->count - first);
-}
-
 /* Where the bytes are that are to be walked. SX_UNSUPPORTED: nowhere. */
 static enum sx_status look_at(const struct fetch *fetch, const struct span *span, struct sx_page_walk *walk,
                               struct sx_error *error) {
@@ -348,18 +204,22 @@ static bool knows_pages(const struct span *span, int64_t rows) {
     return span->pages && rows == 0;
 }
 
-static enum sx_status walk_known(struct sx_page_walk *walk, const struct span *span, struct sx_error *error) {
-    return sx_page_walk_known(walk, span->pages->pages, span->pages->n_pages, error);
+static enum sx_status walk_known(const struct fetch *fetch, struct sx_page_walk *walk,
+                                 const struct span *span, struct sx_error *error) {
+    const int first = walk->list->count;
+    SX_TRY(sx_page_walk_known(walk, span->pages->pages, span->pages->n_pages, error));
+    scan_note_pages(fetch, span, walk, first);
+    return SX_OK;
 }
 
 static enum sx_status walk_head(const struct fetch *fetch, struct sx_page_walk *walk, const struct span *span,
                                 struct sx_error *error) {
     const int first = walk->list->count;
     if (knows_pages(span, 0))
-        return walk_known(walk, span, error);
+        return walk_known(fetch, walk, span, error);
     SX_TRY(look_at(fetch, span, walk, error));
     SX_TRY(sx_page_walk_head(walk, span->bytes, (size_t)span->length_bytes, error));
-    note_pages(fetch, span, walk, first);
+    scan_note_pages(fetch, span, walk, first);
     return SX_OK;
 }
 
@@ -367,10 +227,10 @@ static enum sx_status walk_page(const struct fetch *fetch, struct sx_page_walk *
                                 int64_t rows, struct sx_error *error) {
     const int first = walk->list->count;
     if (knows_pages(span, rows))
-        return walk_known(walk, span, error);
+        return walk_known(fetch, walk, span, error);
     SX_TRY(look_at(fetch, span, walk, error));
     SX_TRY(sx_page_walk_page(walk, span->bytes, (size_t)span->length_bytes, rows, error));
-    note_pages(fetch, span, walk, first);
+    scan_note_pages(fetch, span, walk, first);
     return SX_OK;
 }
 
@@ -395,10 +255,10 @@ static enum sx_status walk_chunk(const struct fetch *fetch, struct sx_page_walk 
                                  const struct span *span, struct sx_error *error) {
     const int first = walk->list->count;
     if (knows_pages(span, walk->chunk->n_values))
-        return walk_known(walk, span, error);
+        return walk_known(fetch, walk, span, error);
     SX_TRY(look_at(fetch, span, walk, error));
     SX_TRY(sx_page_walk_chunk(walk, span->bytes, (size_t)span->length_bytes, error));
-    note_pages(fetch, span, walk, first);
+    scan_note_pages(fetch, span, walk, first);
     return SX_OK;
 }
 
@@ -439,16 +299,24 @@ static void set_spec(const struct fetch *fetch, int column, struct sx_stored_chu
     };
 }
 
+/* Where a query reuses columns, only those are for the device's cache. */
 static enum sx_status keep_spans(const struct fetch *fetch, struct scan_group *group,
                                  struct sx_error *error) {
+    const bool reuse = fetch->scan->reuse != NULL;
     group->spans = calloc((size_t)fetch->n_spans + 1, sizeof *group->spans);
     if (!group->spans)
         return no_memory(error);
     for (int i = 0; i < fetch->n_spans; i++) {
         const struct span *span = &fetch->spans[i];
-        group->spans[i] = (struct sx_stored_span){span->bytes,     (size_t)span->length_bytes,
-                                                  span->buffer,    span->cache_id,
-                                                  span->on_device, span->held};
+        group->spans[i] = (struct sx_stored_span){
+            .bytes = span->bytes,
+            .length_bytes = (size_t)span->length_bytes,
+            .owner = span->buffer,
+            .cache_id = reuse ? span->reuse_id : span->cache_id,
+            .on_device = span->on_device,
+            .held = span->held,
+            .n_readers = span->reuse_id ? fetch->scan->n_readers[span->column] : 0,
+        };
     }
     group->n_spans = fetch->n_spans;
     return SX_OK;
@@ -515,8 +383,9 @@ static enum sx_status fetch_into(struct fetch *fetch, struct scan_group *group, 
     if (fetch->scan->n_columns == 0)
         return SX_OK;
     SX_TRY(list_spans(fetch, error));
-    find_cached(fetch);
-    find_held(fetch);
+    scan_find_cached(fetch);
+    scan_find_held(fetch);
+    scan_number_reused(fetch);
     group_spans(fetch);
     SX_TRY(read_extents(fetch, error));
     SX_TRY(note_footprint(fetch, error));
@@ -560,19 +429,20 @@ static enum sx_status fetch_group(struct fetch *fetch, struct scan_group **out_g
     return SX_OK;
 }
 
-/* Whatever it is that fails on the way to the device: by way of the host it succeeds, or becomes an error
- * with the right words. */
+/* Whatever it is that fails on the way to the device, or with what is there: by way of the host it succeeds,
+ * or becomes an error with the right words. */
 enum sx_status scan_fetch(struct sx_scan *scan, const struct scan_unit *unit,
                           const struct scan_selection *selection, struct scan_group **out_group,
                           bool *out_is_cold, struct sx_error *error) {
-    struct fetch fetch = {.scan = scan, .unit = unit, .selection = selection};
-    struct sx_error ignored = {0};
+    struct fetch fetch = {.scan = scan, .unit = unit, .selection = selection, .takes_held = true};
+    struct sx_error own = {0};
     SX_TRY(scan_device_source(scan, unit, &fetch.device, error));
-    enum sx_status status = fetch_group(&fetch, out_group, fetch.device ? &ignored : error);
-    if (fetch.device && status != SX_OK) {
+    enum sx_status status = fetch_group(&fetch, out_group, &own);
+    if (status != SX_OK && (fetch.device || fetch.n_held > 0)) {
         fetch = (struct fetch){.scan = scan, .unit = unit, .selection = selection};
-        status = fetch_group(&fetch, out_group, error);
+        own = (struct sx_error){0};
+        status = fetch_group(&fetch, out_group, &own);
     }
     *out_is_cold = fetch.is_cold;
-    return status;
+    return status == SX_OK ? SX_OK : sx_error_set(error, status, "%s", own.text);
 }

@@ -35,6 +35,13 @@ struct sx_storage {
     bool stopping;
 };
 
+/* See reuse.h. */
+struct sx_reuse {
+    const struct sx_backend *backend;
+    size_t limit_bytes;
+    struct sx_chunk_cache *places; /* entries without bytes, whose numbers the device's cache knows */
+};
+
 struct scan_file {
     const char *path;
     const char *trace_name; /* lives as long as the trace */
@@ -112,6 +119,8 @@ struct sx_scan {
     bool keep_dictionaries;
     int64_t batch_rows; /* 0: one row group at a time */
     size_t queue_bytes;
+    struct sx_reuse *reuse; /* NULL: none */
+    int *n_readers;         /* of each column; with `reuse` */
 
     struct scan_file *files;
     int64_t files_bytes; /* of all files that are read, together */

@@ -363,7 +363,7 @@ struct sx_backend {
     void (*cache_limit)(const struct sx_backend *backend, size_t limit_bytes);
     struct sx_cache_usage (*cache_usage)(const struct sx_backend *backend);
     /* What it has for that cache_id, to stay until it is released (before the backend is closed); NULL: it
-     * has nothing. Any thread. */
+     * has nothing. Counts for one of the span's readers. Any thread. */
     void *(*cache_hold)(const struct sx_backend *backend, uint64_t cache_id);
     void (*cache_release)(void *held);
     /* Of traits.memory_bytes. Any thread; NULL: tensors are in host memory. */

@@ -86,6 +86,7 @@ struct sx_stored_span {
     uint64_t cache_id;       /* spans with one id have the same bytes, now and later; 0: not known */
     bool on_device;          /* the bytes are in the backend's memory, not the host's */
     void *held;              /* of the backend's cache (cache_hold): the bytes are not there, but this is */
+    int n_readers; /* readers that spans with this id have, after which a cache may drop them; 0: not known */
 };
 
 /* A column chunk. */

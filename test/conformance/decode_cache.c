@@ -162,6 +162,28 @@ static void try_damaged(struct conformance *c, struct chunk *chunk) {
     expect(c, chunk, &view, "damage repaired");
 }
 
+/* The last of so many readers leaves nothing behind. */
+static void try_readers(struct conformance *c, struct chunk *chunk) {
+    enum { N_READERS = 3 };
+    const struct sx_cache_usage before = usage_of(c);
+    struct view view;
+    chunk_renew(chunk);
+    chunk->spans[0].n_readers = N_READERS;
+    look_at(chunk, true, 0, &view);
+    for (int i = 0; i < 2 * N_READERS; i++) {
+        expect(c, chunk, &view, "one of some readers");
+        const struct sx_cache_usage after = usage_of(c);
+        const bool is_last = i % N_READERS == N_READERS - 1;
+        CONFORM(c, after.n_entries == before.n_entries + !is_last, "decode: %lld entries after reader %d",
+                (long long)(after.n_entries - before.n_entries), i);
+        CONFORM(c, is_last == (after.held_bytes == before.held_bytes),
+                "decode: %zu bytes held after reader %d", after.held_bytes - before.held_bytes, i);
+    }
+    CONFORM(c, usage_of(c).n_hits - before.n_hits == 2 * (N_READERS - 1), "decode: readers did not find it");
+    chunk->spans[0].n_readers = 0;
+    chunk_renew(chunk);
+}
+
 /* Least recently used first. */
 static void try_limits(struct conformance *c, struct chunk *chunks, int n) {
     struct view view;
@@ -239,6 +261,7 @@ void conform_decode_cache(struct conformance *c) {
         try_pruned(c, &chunks[i]);
         try_changed(c, &chunks[i]);
         try_damaged(c, &chunks[i]);
+        try_readers(c, &chunks[i]);
     }
     if (conformance_takes(c))
         try_limits(c, chunks, N_CHUNKS);

@@ -307,10 +307,10 @@ static enum sx_status make_pages(struct conformance *c, struct chunk *chunk,
     for (int i = 0; i < chunk->n_pages; i++)
         chunk->pages[i].bytes = (const uint8_t *)chunk->owner->data + chunk->offsets[i];
     chunk->spans[0] =
-        (struct sx_stored_span){chunk->owner->data, chunk->bytes.length, chunk->owner, 0, false, NULL};
+        (struct sx_stored_span){chunk->owner->data, chunk->bytes.length, chunk->owner, 0, false, NULL, 0};
     for (int i = 0; i < chunk->n_pages; i++)
         chunk->spans[1 + i] = (struct sx_stored_span){
-            chunk->pages[i].bytes, chunk->pages[i].stored_bytes, chunk->owner, 0, false, NULL};
+            chunk->pages[i].bytes, chunk->pages[i].stored_bytes, chunk->owner, 0, false, NULL, 0};
     chunk_renew(chunk);
     return SX_OK;
 }

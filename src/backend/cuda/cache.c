@@ -73,6 +73,7 @@ bool cuda_cache_takes(struct cuda_cache *cache, size_t bytes) {
 }
 
 struct cuda_image *cuda_cache_find(struct cuda_cache *cache, uint64_t id) {
+    struct cuda_image *evicted = NULL;
     pthread_mutex_lock(&cache->lock);
     struct cuda_image *image = find(cache, id);
     if (image) {
@@ -80,10 +81,13 @@ struct cuda_image *cuda_cache_find(struct cuda_cache *cache, uint64_t id) {
         cuda_image_retain(image);
         cache->n_hits++;
         cache->hit_bytes += (int64_t)image->span_bytes;
+        if (image->n_left > 0 && --image->n_left == 0)
+            evict(cache, image, &evicted);
     } else {
         cache->n_misses++;
     }
     pthread_mutex_unlock(&cache->lock);
+    release_evicted(evicted);
     return image;
 }
 

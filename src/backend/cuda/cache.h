@@ -24,6 +24,8 @@ struct cuda_image {
     struct cuda_image *next_evicted;
     atomic_int references;
     uint64_t id;
+    int n_left; /* times that it will be looked for, and leaves the cache at the last; 0: not known. The
+                   cache's */
     size_t span_bytes;
     struct sx_buffer *buffer;
     struct cuda_image_page *pages; /* by stored_at; NULL: stored bytes */

@@ -161,6 +161,7 @@ static enum sx_status begin(struct decode_inflater *inflater, struct sx_decoder 
     atomic_init(&image->references, 1);
     image->id = span->cache_id;
     image->span_bytes = span->length_bytes;
+    image->n_left = span->n_readers > 1 ? span->n_readers - 1 : 0;
     if (!prepare(call, decoder, span, image)) {
         cuda_image_release(image);
         return SX_OK;

@@ -1,0 +1,96 @@
+#include "exec/reuse.h"
+
+#include <string.h>
+
+struct scan_list {
+    const struct sx_scan_plan **scans;
+    int n;
+};
+
+int sx_plan_scans(const struct sx_plan *plan) {
+    int n = plan->kind == SX_PLAN_SCAN;
+    for (int32_t i = 0; i < plan->n_children; i++)
+        n += sx_plan_scans(plan->children[i]);
+    return n;
+}
+
+static void list_scans(const struct sx_plan *plan, struct scan_list *list) {
+    if (plan->kind == SX_PLAN_SCAN)
+        list->scans[list->n++] = &plan->u.scan;
+    for (int32_t i = 0; i < plan->n_children; i++)
+        list_scans(plan->children[i], list);
+}
+
+static bool same_files(const struct sx_scan_plan *a, const struct sx_scan_plan *b) {
+    if (a->n_files != b->n_files)
+        return false;
+    for (int32_t f = 0; a->files != b->files && f < a->n_files; f++)
+        if (strcmp(a->files[f], b->files[f]) != 0)
+            return false;
+    return true;
+}
+
+static bool reads(const struct sx_scan_plan *scan, const char *source) {
+    for (int32_t c = 0; c < scan->n_columns; c++)
+        if (strcmp(scan->columns[c].source, source) == 0)
+            return true;
+    return false;
+}
+
+static int count_readers(const struct scan_list *list, const struct sx_scan_plan *scan, const char *source) {
+    int n = 0;
+    for (int i = 0; i < list->n; i++)
+        n += reads(list->scans[i], source) && same_files(list->scans[i], scan);
+    return n;
+}
+
+static const struct sx_reused_column *find(const struct sx_run *run, const struct sx_scan_plan *scan,
+                                           const char *source) {
+    for (int i = 0; i < run->n_reused; i++)
+        if (strcmp(run->reused[i].source, source) == 0 && same_files(run->reused[i].scan, scan))
+            return &run->reused[i];
+    return NULL;
+}
+
+/* The device's cache has all of it, or else what comes in drives out what the next scan reads first. */
+static void add(struct sx_run *run, const struct sx_reused_column *column, int64_t *bytes_left) {
+    int64_t bytes;
+    if (sx_storage_plain_bytes(run->options.storage, column->scan->files, column->scan->n_files,
+                               &column->source, 1, &bytes, NULL) != SX_OK ||
+        bytes > *bytes_left)
+        return;
+    *bytes_left -= bytes;
+    run->reused[run->n_reused++] = *column;
+}
+
+enum sx_status sx_reuse_plan(struct sx_run *run, const struct sx_plan *root, struct sx_error *error) {
+    const size_t limit = run->options.reuse_bytes;
+    struct scan_list list = {SX_ARENA_ARRAY(&run->arena, sx_plan_scans(root), const struct sx_scan_plan *),
+                             0};
+    int64_t bytes_left = limit < INT64_MAX ? (int64_t)limit : INT64_MAX;
+    int n = 0;
+    if (limit == 0 || run->options.write)
+        return SX_OK;
+    if (!list.scans)
+        return sx_no_memory(error, "a list of scans");
+    list_scans(root, &list);
+    for (int i = 0; i < list.n; i++)
+        n += list.scans[i]->n_columns;
+    run->reused = SX_ARENA_ARRAY(&run->arena, n, struct sx_reused_column);
+    if (!run->reused)
+        return sx_no_memory(error, "a list of columns");
+    for (int i = 0; i < list.n; i++)
+        for (int32_t c = 0; c < list.scans[i]->n_columns; c++) {
+            const char *source = list.scans[i]->columns[c].source;
+            const struct sx_reused_column column = {list.scans[i], source,
+                                                    count_readers(&list, list.scans[i], source)};
+            if (column.n_readers > 1 && !find(run, column.scan, source))
+                add(run, &column, &bytes_left);
+        }
+    return run->n_reused ? sx_reuse_create(run->options.storage, limit, &run->reuse, error) : SX_OK;
+}
+
+int sx_reuse_readers(const struct sx_run *run, const struct sx_scan_plan *scan, int32_t column) {
+    const struct sx_reused_column *found = find(run, scan, scan->columns[column].source);
+    return found ? found->n_readers : 0;
+}
