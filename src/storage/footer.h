@@ -114,6 +114,8 @@ SX_MUST_CHECK enum sx_status sx_schema_derive(struct sx_footer *footer, struct s
 
 /* Index into `columns`, or -1: the exact name, else the name without regard to case. */
 int sx_footer_find(const struct sx_footer *footer, const char *name);
+/* Whether values of two columns, of one file or two, have the same type and the same form in their pages. */
+bool sx_column_stored_alike(const struct sx_file_column *a, const struct sx_file_column *b);
 
 /* Where a chunk's pages begin: at its dictionary, if that comes first. */
 static inline int64_t sx_chunk_begin(const struct sx_chunk_meta *chunk) {

@@ -298,6 +298,14 @@ static int64_t rows_of_batch(const struct sx_scan *scan) {
     return rows < least ? least : rows > most ? most : rows;
 }
 
+/* Whether chunks of the two may be decoded together: writers store values of one type in different ways. */
+static bool are_alike(const struct sx_scan *scan, const struct scan_unit *a, const struct scan_unit *b) {
+    for (int c = 0; a->file != b->file && c < scan->n_columns; c++)
+        if (!sx_column_stored_alike(scan_column(scan, a, c), scan_column(scan, b, c)))
+            return false;
+    return true;
+}
+
 /* Row groups go into a batch as long as it has not too many rows, nor takes more than a part of the queue. */
 static enum sx_status list_batches(struct sx_scan *scan, struct sx_error *error) {
     enum { PARTS_OF_QUEUE = 4 };
@@ -311,7 +319,8 @@ static enum sx_status list_batches(struct sx_scan *scan, struct sx_error *error)
     for (int u = 0; u < scan->n_units; u++) {
         rows += scan_unit_rows(scan, &scan->units[u]);
         bytes += scan_unit_bytes(scan, &scan->units[u]);
-        if (scan->n_batches > 0 && rows <= most_rows && bytes <= most_bytes) {
+        if (scan->n_batches > 0 && rows <= most_rows && bytes <= most_bytes &&
+            are_alike(scan, &scan->units[u - 1], &scan->units[u])) {
             scan->batches[scan->n_batches - 1].n_units++;
             continue;
         }

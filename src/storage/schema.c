@@ -240,6 +240,11 @@ static void sort_names(struct sx_footer *footer) {
                                            footer->columns[footer->by_name[i]].name) == 0;
 }
 
+bool sx_column_stored_alike(const struct sx_file_column *a, const struct sx_file_column *b) {
+    return a->physical == b->physical && a->type_length == b->type_length &&
+           sx_type_equal(a->type, b->type) && a->conversion == b->conversion && a->unit == b->unit;
+}
+
 int sx_footer_find(const struct sx_footer *footer, const char *name) {
     int low = 0, high = footer->n_columns;
     while (low < high) {

@@ -27,11 +27,7 @@ static const struct sx_file_column *same_column(const struct sx_footer *footer,
                                                 const struct sx_file_column *column) {
     const int at = footer->has_twins ? -1 : sx_footer_find(footer, column->name);
     const struct sx_file_column *found = at < 0 ? NULL : &footer->columns[at];
-    const bool is_same = found && !found->unreadable && found->physical == column->physical &&
-                         found->type_length == column->type_length &&
-                         sx_type_equal(found->type, column->type) &&
-                         found->conversion == column->conversion && found->unit == column->unit;
-    return is_same ? found : NULL;
+    return found && !found->unreadable && sx_column_stored_alike(found, column) ? found : NULL;
 }
 
 static void join_chunk(struct whole_chunk *whole, bool is_first, const struct sx_file_column *column,

@@ -112,7 +112,8 @@ struct sx_decode_part {
     int64_t first, rows;
 };
 
-/* A column whose rows are those of its parts, one after another; all parts have the same type. */
+/* A column whose rows are those of its parts, one after another; all parts have the same type, in the same
+ * physical type and conversion. */
 struct sx_column_read {
     const struct sx_decode_part *parts;
     int n_parts;

@@ -1,6 +1,8 @@
 """Which device answers: --device, the environment, and what is said where there is no GPU."""
 
 import contextlib
+import datetime
+import decimal
 import os
 import pathlib
 import re
@@ -10,6 +12,8 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "lib"))
 
 import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from check import Checks, require, scratch_directory
 from oracle import DuckDB, Tables, check_equal, run_stachio
@@ -91,6 +95,27 @@ def check_emulated(tables):
             check_equal(tables, DuckDB(tables), sql, "--fallback", "forbid")
 
 
+def check_files(tables):
+    """Files of one table that store values of a type in different ways are not decoded together."""
+    directory = os.path.join(tables.directory, "..", "mixed")
+    os.makedirs(directory)
+    rows = [(n, decimal.Decimal(n * 37 - 900).scaleb(-1), datetime.datetime(2001, 2, 3) + datetime.timedelta(hours=n))
+            for n in range(300)]
+    for part, unit in enumerate(["ms", "us", "s", "ns"]):
+        table = pa.table({"n": pa.array([row[0] for row in rows], pa.int32()), "d": pa.array([row[1] for row in rows], pa.decimal128(6, 1)),
+                          "t": pa.array([row[2] for row in rows], pa.timestamp("ms"))})
+        path = os.path.join(directory, f"part-{part}.parquet")
+        if part == 1:
+            duckdb.from_arrow(table).write_parquet(path)  # decimals as integers, in place of bytes
+        else:
+            pq.write_table(table, path, coerce_timestamps="us" if unit == "s" else unit if unit != "ns" else "ms",
+                           store_decimal_as_integer=unit == "ns", use_dictionary=False)
+    mixed = Tables(globs={"mixed": os.path.join(directory, "*.parquet")})
+    with environment(STACHIO_DEVICE="cuda", STACHIO_CUDA_LIBRARY=EMULATED):
+        for sql in "SELECT * FROM mixed", "SELECT sum(d), min(t), max(t), count(*) FROM mixed WHERE n > 20":
+            check_equal(mixed, DuckDB(mixed), sql, "--fallback", "forbid")
+
+
 def check_ranks(tables):
     """Ranks get the GPUs in turn, by their PCI address (which the emulator's order is not)."""
     with environment(STACHIO_CUDA_LIBRARY=EMULATED, STACHIO_LOCAL_RANKS="3", CUDA_EMULATOR_DEVICES="2"):
@@ -149,7 +174,7 @@ def main():
     checks = Checks()
     with scratch_directory() as scratch:
         tables = make_tables(os.path.join(scratch, "tables"))
-        for check in [check_without_gpu, check_environment] + ([check_emulated, check_ranks, check_links] if os.path.exists(EMULATED) else []):
+        for check in [check_without_gpu, check_environment] + ([check_emulated, check_files, check_ranks, check_links] if os.path.exists(EMULATED) else []):
             with checks.case(check.__name__):
                 check(tables)
     checks.finish()

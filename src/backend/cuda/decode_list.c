@@ -172,9 +172,13 @@ static enum sx_status past_the_end(struct decode_call *call, const struct sx_dec
                         (long long)decoder->page_rows, (long long)decoder->chunk.spec.n_rows);
 }
 
-static enum sx_status check_part(struct decode_call *call, const struct sx_decode_part *part) {
+static enum sx_status check_part(struct decode_call *call, const struct sx_decoder *first,
+                                 const struct sx_decode_part *part) {
     const struct sx_decoder *decoder = part->decoder;
     struct sx_error *error = &call->stream->base.error;
+    if (decoder->conversion != first->conversion || decoder->stored_bytes != first->stored_bytes ||
+        decoder->chunk.spec.physical != first->chunk.spec.physical)
+        return sx_error_set(error, SX_INTERNAL, "a read of chunks with values in different forms");
     if (part->rows < 0 || part->first < decoder->row)
         return sx_error_set(error, SX_INTERNAL, "a read of %lld rows from row %lld on, after row %lld",
                             (long long)part->rows, (long long)part->first, (long long)decoder->row);
@@ -238,7 +242,7 @@ enum sx_status decode_list(struct decode_call *call, int r) {
     call->place = (struct sx_decode_place){r, -1};
     for (int p = 0; p < read->n_parts; p++) {
         call->place.part = p;
-        SX_TRY(check_part(call, &read->parts[p]));
+        SX_TRY(check_part(call, column->first, &read->parts[p]));
     }
     SX_TRY(reserve(call, column, entries, read));
     for (int p = 0; p < read->n_parts; p++) {
