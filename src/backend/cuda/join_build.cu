@@ -87,68 +87,6 @@ __global__ void claim(struct cuda_join_table table, K keys, int64_t rows, int64_
     }
 }
 
-/* The row's slot from `slot` on, which `found` has taken. */
-__device__ static inline int64_t claim_from(const struct cuda_join_table &table, const struct word_key &keys,
-                                            int64_t row, uint64_t hash, uint64_t slot, uint64_t found,
-                                            bool *out_met) {
-    for (;;) {
-        if (join_tag_matches(found, hash) && rows_equal(keys, row, keys, join_row_of(found))) {
-            *out_met = true;
-            return (int64_t)slot;
-        }
-        slot = join_next_slot(slot, table.n_slots);
-        found = table.slots[slot];
-        if (!found)
-            found = atomicCAS((unsigned long long *)&table.slots[slot], 0ull,
-                              (unsigned long long)join_tagged(hash, row));
-        if (!found)
-            return (int64_t)slot;
-    }
-}
-
-/* claim of a hashed table with one WORD key, where NULL matches nothing: several rows in work, as in
- * find_words. */
-__global__ void claim_words(struct cuda_join_table table, struct word_key keys, int64_t rows, int64_t *slots,
-                            int64_t *duplicates) {
-    const int64_t step = (int64_t)blockDim.x;
-    for (int64_t base = (int64_t)blockIdx.x * step * JOIN_ROWS + threadIdx.x; base < rows;
-         base += (int64_t)gridDim.x * step * JOIN_ROWS) {
-        uint64_t hashes[JOIN_ROWS], first[JOIN_ROWS], found[JOIN_ROWS];
-        bool can[JOIN_ROWS], is_new[JOIN_ROWS];
-        SX_UNROLL
-        for (int k = 0; k < JOIN_ROWS; k++) {
-            const int64_t row = base + k * step;
-            can[k] = row < rows && cuda_is_valid(keys.key.column, row);
-            hashes[k] = can[k] ? sx_hash_u64((uint64_t)join_word(keys.key.column, row)) : 0;
-        }
-        SX_UNROLL
-        for (int k = 0; k < JOIN_ROWS; k++) {
-            first[k] = join_first_slot(hashes[k], table.n_slots);
-            found[k] = can[k] ? table.slots[first[k]] : 0;
-        }
-        SX_UNROLL
-        for (int k = 0; k < JOIN_ROWS; k++) {
-            const bool is_free = can[k] && !found[k];
-            if (is_free)
-                found[k] = atomicCAS((unsigned long long *)&table.slots[first[k]], 0ull,
-                                     (unsigned long long)join_tagged(hashes[k], base + k * step));
-            is_new[k] = is_free && !found[k];
-        }
-        bool met = false;
-        SX_UNROLL
-        for (int k = 0; k < JOIN_ROWS; k++) {
-            const int64_t row = base + k * step;
-            int64_t slot = can[k] ? (int64_t)first[k] : -1;
-            if (can[k] && !is_new[k])
-                slot = claim_from(table, keys, row, hashes[k], first[k], found[k], &met);
-            if (row < rows)
-                slots[row] = slot;
-        }
-        if (met && *(volatile int64_t *)duplicates == 0)
-            *(volatile int64_t *)duplicates = 1;
-    }
-}
-
 /* ---- runs ---- */
 
 /* Lanes of one slot send one addition, so that a key of many rows is not a queue at one address. */
@@ -211,10 +149,7 @@ void cuda_join_claim(cudaStream_t stream, const struct cuda_join_table *table, i
                      int64_t *out_slots, int64_t *duplicates) {
     const struct word_key word = {table->keys.first};
     const struct any_keys any = {table->keys.all, table->keys.n};
-    if (join_is_words(table, &table->keys))
-        SX_LAUNCH(claim_words, cuda_blocks(rows, CUDA_THREADS * JOIN_ROWS), CUDA_THREADS, 0, stream, *table,
-                  word, rows, out_slots, duplicates);
-    else if (any.keys)
+    if (any.keys)
         SX_LAUNCH(claim, cuda_blocks(rows), CUDA_THREADS, 0, stream, *table, any, rows, out_slots,
                   duplicates);
     else

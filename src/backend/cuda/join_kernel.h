@@ -134,15 +134,6 @@ __device__ static inline int64_t direct_slot(const struct cuda_join_table &, con
     return -1; /* direct tables have one key */
 }
 
-/* Rows that a thread of find_words and claim_words has in work: so many accesses at random are on their way
- * at a time. */
-constexpr int JOIN_ROWS = 4;
-
-/* Whether those kernels can take the keys. */
-static inline bool join_is_words(const struct cuda_join_table *table, const struct cuda_join_keys *keys) {
-    return !keys->all && !table->direct && !keys->first.null_equal;
-}
-
 /* ---- bloom filter ---- */
 
 /* Four bits of a word of 32: low bits of the hash choose them, the high bits the word. */

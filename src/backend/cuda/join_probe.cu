@@ -83,51 +83,6 @@ __global__ void find_first(struct cuda_join_table table, K keys, struct cuda_joi
     }
 }
 
-/* find_first of a hashed table with one WORD key, where NULL matches nothing. The first slot of each row in
- * work is read before any is looked at, and so are the keys of the build rows with the rows' tags. */
-__global__ void find_words(struct cuda_join_table table, struct word_key keys, int64_t rows, int64_t *entries,
-                           uint8_t *flags) {
-    const struct word_key build = build_keys(table, keys);
-    const int64_t step = (int64_t)blockDim.x;
-    for (int64_t base = (int64_t)blockIdx.x * step * JOIN_ROWS + threadIdx.x; base < rows;
-         base += (int64_t)gridDim.x * step * JOIN_ROWS) {
-        int64_t words[JOIN_ROWS], others[JOIN_ROWS];
-        uint64_t hashes[JOIN_ROWS], slots[JOIN_ROWS], taken[JOIN_ROWS];
-        bool can[JOIN_ROWS];
-        SX_UNROLL
-        for (int k = 0; k < JOIN_ROWS; k++) {
-            const int64_t row = base + k * step;
-            can[k] = row < rows && cuda_is_valid(keys.key.column, row);
-            words[k] = can[k] ? join_word(keys.key.column, row) : 0;
-        }
-        SX_UNROLL
-        for (int k = 0; k < JOIN_ROWS; k++) {
-            hashes[k] = sx_hash_u64((uint64_t)words[k]);
-            slots[k] = join_first_slot(hashes[k], table.n_slots);
-            taken[k] = can[k] ? table.slots[slots[k]] : 0;
-        }
-        SX_UNROLL
-        for (int k = 0; k < JOIN_ROWS; k++)
-            others[k] = taken[k] && join_tag_matches(taken[k], hashes[k])
-                            ? join_word(build.key.column, join_row_of(taken[k]))
-                            : ~words[k];
-        SX_UNROLL
-        for (int k = 0; k < JOIN_ROWS; k++) {
-            while (taken[k] && others[k] != words[k]) {
-                slots[k] = join_next_slot(slots[k], table.n_slots);
-                taken[k] = table.slots[slots[k]];
-                if (taken[k] && join_tag_matches(taken[k], hashes[k]))
-                    others[k] = join_word(build.key.column, join_row_of(taken[k]));
-            }
-            const int64_t row = base + k * step;
-            if (row < rows) {
-                entries[row] = taken[k] ? join_row_of(taken[k]) : -1;
-                flags[row] = taken[k] != 0;
-            }
-        }
-    }
-}
-
 /* ---- filter ---- */
 
 /* Without a look at the build rows. */
@@ -265,10 +220,7 @@ void cuda_join_find(cudaStream_t stream, const struct cuda_join_table *table,
                     int64_t *out_entries, int64_t *out_counts, uint8_t *out_flags) {
     const struct word_key word = {keys->first};
     const struct any_keys any = {keys->all, keys->n};
-    if (out_flags && !by_code->entries && join_is_words(table, keys))
-        SX_LAUNCH(find_words, cuda_blocks(rows, CUDA_THREADS * JOIN_ROWS), CUDA_THREADS, 0, stream, *table,
-                  word, rows, out_entries, out_flags);
-    else if (any.keys)
+    if (any.keys)
         launch_find(stream, table, any, by_code, rows, out_entries, out_counts, out_flags);
     else
         launch_find(stream, table, word, by_code, rows, out_entries, out_counts, out_flags);
