@@ -18,12 +18,12 @@ enum { DECODE_MAX_PAGES = 64 };
 
 struct chunk {
     const struct column_case *kind;
-    bool is_whole;         /* set before: one page, REQUIRED where nothing is null */
     struct sx_tensor host; /* the values */
     struct sx_chunk_spec spec;
     struct sx_page pages[DECODE_MAX_PAGES];
     size_t offsets[DECODE_MAX_PAGES]; /* in bytes */
     int n_pages;
+    bool is_whole; /* set before: one page, REQUIRED where nothing is null */
     struct bytes bytes;
     struct sx_buffer *owner;
     struct sx_stored_span spans[1 + DECODE_MAX_PAGES]; /* all bytes; each page */
