@@ -32,7 +32,8 @@ static void check_nccl(bool is_one_host, const char *interface, const char *expe
     sx_launch_prepare_nccl(is_one_host, interface);
     const char *chosen = getenv("NCCL_SOCKET_IFNAME");
     assert(expected ? chosen && !strcmp(chosen, expected) : !chosen);
-    assert(!strcmp(getenv("NCCL_NVLS_ENABLE"), "0"));
+    const char *multicast = getenv("NCCL_NVLS_ENABLE");
+    assert(multicast && !strcmp(multicast, "0"));
 }
 
 static void check_tasks(const char *tasks, const char *node, int ranks) {
