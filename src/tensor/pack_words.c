@@ -5,18 +5,6 @@
 
 /* ---- loading ---- */
 
-static inline __attribute__((always_inline)) int64_t load_one(const char *at, uint32_t width_bytes) {
-    int64_t wide;
-    int32_t word;
-    int16_t half;
-    switch (width_bytes) {
-    case 1: return (int8_t)*at;
-    case 2: memcpy(&half, at, sizeof half); return half;
-    case 4: memcpy(&word, at, sizeof word); return word;
-    default: memcpy(&wide, at, sizeof wide); return wide;
-    }
-}
-
 static void load_nullable(const struct sx_pack_input *input, int64_t first, int n, int64_t last,
                           int64_t *out) {
     for (int i = 0; i < n; i++) {
@@ -24,7 +12,7 @@ static void load_nullable(const struct sx_pack_input *input, int64_t first, int 
         if (input->valid[at]) {
             if (input->codes)
                 at = input->codes[at];
-            last = load_one(input->values + at * input->stride_bytes, input->width_bytes);
+            last = pack_load(input->values + at * input->stride_bytes, input->width_bytes);
         } else if (input->nulls_are_zero) {
             last = 0;
         }
@@ -40,19 +28,19 @@ static inline __attribute__((always_inline)) void load_width(const struct sx_pac
     const char *values = input->values;
     if (codes)
         for (int i = 0; i < n; i++)
-            out[i] = load_one(values + codes[rows ? rows[i] : first + i] * stride, width_bytes);
+            out[i] = pack_load(values + codes[rows ? rows[i] : first + i] * stride, width_bytes);
     else if (rows && stride == width_bytes)
         for (int i = 0; i < n; i++)
-            out[i] = load_one(values + (int64_t)rows[i] * width_bytes, width_bytes);
+            out[i] = pack_load(values + (int64_t)rows[i] * width_bytes, width_bytes);
     else if (rows)
         for (int i = 0; i < n; i++)
-            out[i] = load_one(values + rows[i] * stride, width_bytes);
+            out[i] = pack_load(values + rows[i] * stride, width_bytes);
     else if (stride == width_bytes)
         for (int i = 0; i < n; i++)
-            out[i] = load_one(values + (first + i) * width_bytes, width_bytes);
+            out[i] = pack_load(values + (first + i) * width_bytes, width_bytes);
     else
         for (int i = 0; i < n; i++)
-            out[i] = load_one(values + (first + i) * stride, width_bytes);
+            out[i] = pack_load(values + (first + i) * stride, width_bytes);
 }
 
 void sx_pack_load(const struct sx_pack_input *input, int64_t first, int n, int64_t last, int64_t *out) {

@@ -2,6 +2,8 @@
 #ifndef SX_TENSOR_PACK_WORDS_H
 #define SX_TENSOR_PACK_WORDS_H
 
+#include <string.h>
+
 #include "tensor/pack.h"
 #include "tensor/semantics.h"
 
@@ -9,6 +11,19 @@ enum { PACK_WORD_BITS = 64, PACK_WORD_BYTES = 8 };
 
 SX_BOTH size_t pack_aligned(size_t bytes) {
     return (bytes + SX_PACK_ALIGNMENT - 1) & ~(size_t)(SX_PACK_ALIGNMENT - 1);
+}
+
+/* The signed integer of 1, 2, 4 or 8 bytes. */
+SX_BOTH int64_t pack_load(const char *at, size_t width_bytes) {
+    int64_t wide;
+    int32_t word;
+    int16_t half;
+    switch (width_bytes) {
+    case 1: return (int8_t)*at;
+    case 2: memcpy(&half, at, sizeof half); return half;
+    case 4: memcpy(&word, at, sizeof word); return word;
+    default: memcpy(&wide, at, sizeof wide); return wide;
+    }
 }
 
 /* Integers of a lane. */

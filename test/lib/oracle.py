@@ -159,7 +159,7 @@ def ask_stachio(tables, sql, *options, env=None):
 
 
 class DuckDB:
-    """DuckDB with the same tables as views. One per thread."""
+    """DuckDB with the same tables as views. Threads may ask it at the same time: each answer has a connection of its own."""
 
     def __init__(self, tables):
         self.connection = duckdb.connect()
@@ -169,12 +169,13 @@ class DuckDB:
 
     def answer(self, sql, row_limit=None):
         """The answer as text, or None if it has more rows than that; duckdb.Error where DuckDB refuses the query."""
-        described = self.connection.execute(f"DESCRIBE\n{sql}").fetchall()
-        names, types = [row[0] for row in described], [row[1] for row in described]
-        columns = ", ".join(f"c{i}" for i in range(len(names)))
-        texts = ", ".join(f"CAST(c{i} AS VARCHAR)" for i in range(len(names)))
-        result = self.connection.execute(f"SELECT {texts} FROM (\n{sql}\n) AS answer({columns})")
-        rows = result.fetchall() if row_limit is None else result.fetchmany(row_limit + 1)
+        with self.connection.cursor() as cursor:
+            described = cursor.execute(f"DESCRIBE\n{sql}").fetchall()
+            names, types = [row[0] for row in described], [row[1] for row in described]
+            columns = ", ".join(f"c{i}" for i in range(len(names)))
+            texts = ", ".join(f"CAST(c{i} AS VARCHAR)" for i in range(len(names)))
+            cursor.execute(f"SELECT {texts} FROM (\n{sql}\n) AS answer({columns})")
+            rows = cursor.fetchall() if row_limit is None else cursor.fetchmany(row_limit + 1)
         return None if row_limit is not None and len(rows) > row_limit else Answer(names, rows, types)
 
     def plan(self, sql):

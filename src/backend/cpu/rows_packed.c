@@ -29,18 +29,6 @@ const char *cpu_picked_value(const struct cpu_picked *picked, int64_t i) {
 
 /* ---- writing ---- */
 
-static int64_t sign_extended(const char *value, size_t width_bytes) {
-    int32_t word;
-    int16_t half;
-    int64_t wide;
-    switch (width_bytes) {
-    case 1: return (int8_t)*value;
-    case 2: memcpy(&half, value, sizeof half); return half;
-    case 4: memcpy(&word, value, sizeof word); return word;
-    default: memcpy(&wide, value, sizeof wide); return wide;
-    }
-}
-
 /* Rows [first, first + n) of the column's vector; nulls are as what is before them. */
 static void load(const struct cpu_picked *picked, int vector, int64_t first, int n, int64_t *out) {
     const bool is_validity = vector + 1 == sx_rows_vectors(picked->column->type, true);
@@ -50,8 +38,8 @@ static void load(const struct cpu_picked *picked, int vector, int64_t first, int
         if (is_validity)
             last = valid;
         else if (valid)
-            last = sign_extended(cpu_picked_value(picked, first + i) + (size_t)vector * HALF_BYTES,
-                                 picked->width_bytes);
+            last = pack_load(cpu_picked_value(picked, first + i) + (size_t)vector * HALF_BYTES,
+                             picked->width_bytes);
         out[i] = last;
     }
 }

@@ -4,6 +4,21 @@
 
 #include <stdlib.h>
 
+/* What has been added is launched. */
+static enum sx_status gather_flush(struct gather *gather) {
+    const struct cuda_moves moves = gather->moves;
+    gather->moves.n = 0;
+    if (moves.n == 0 || gather->rows == 0)
+        return SX_OK;
+    const bool is_i64 = gather->index->type.id == SX_TYPE_I64;
+    if (gather->table && moves.n > 1)
+        cuda_take_rows(gather->stream->handle, &moves, gather->table, gather->step, gather->index->values,
+                       is_i64, gather->rows);
+    else
+        cuda_move_rows(gather->stream->handle, &moves, gather->index->values, is_i64, gather->rows);
+    return cuda_launched(gather->stream, "gather");
+}
+
 enum sx_status gather_add(struct gather *gather, const struct sx_tensor *like, const struct gather_from *from,
                           struct sx_tensor *out_column) {
     struct cuda_stream *stream = gather->stream;
@@ -33,20 +48,12 @@ enum sx_status gather_add(struct gather *gather, const struct sx_tensor *like, c
     return SX_OK;
 }
 
-enum sx_status gather_flush(struct gather *gather) {
-    const int n = gather->moves.n;
-    gather->moves.n = 0;
-    if (n == 0 || gather->rows == 0)
-        return SX_OK;
-    struct cuda_moves moves = gather->moves;
-    moves.n = n;
-    const bool is_i64 = gather->index->type.id == SX_TYPE_I64;
-    if (gather->table && n > 1)
-        cuda_take_rows(gather->stream->handle, &moves, gather->table, gather->step, gather->index->values,
-                       is_i64, gather->rows);
-    else
-        cuda_move_rows(gather->stream->handle, &moves, gather->index->values, is_i64, gather->rows);
-    return cuda_launched(gather->stream, "gather");
+enum sx_status gather_end(struct gather *gather, enum sx_status status, struct sx_tensor *columns, int n) {
+    if (status == SX_OK)
+        status = gather_flush(gather);
+    for (int i = 0; i < n && status != SX_OK; i++)
+        sx_tensor_release(&columns[i]);
+    return status;
 }
 
 /* A constant is one for any rows. */
@@ -73,9 +80,5 @@ enum sx_status sx_cuda_gather_columns(struct sx_stream *base, const struct sx_te
         status = add_column(&gather, columns[made], &out_columns[made]);
         made += status == SX_OK;
     }
-    if (status == SX_OK)
-        status = gather_flush(&gather);
-    for (int i = 0; i < made && status != SX_OK; i++)
-        sx_tensor_release(&out_columns[i]);
-    return status;
+    return gather_end(&gather, status, out_columns, made);
 }

@@ -21,9 +21,11 @@ struct gather_from {
     uint32_t step;
 };
 
-/* A column like `like` (FLAT, or DICT; its own values are not looked at), which is there after the flush. */
+/* A column like `like` (FLAT, or DICT; its own values are not looked at), which is there after the end. */
 SX_MUST_CHECK enum sx_status gather_add(struct gather *gather, const struct sx_tensor *like,
                                         const struct gather_from *from, struct sx_tensor *out_column);
-SX_MUST_CHECK enum sx_status gather_flush(struct gather *gather);
+/* `status` is that of adding the `n` columns; after a failure, its own too, they are released. */
+SX_MUST_CHECK enum sx_status gather_end(struct gather *gather, enum sx_status status,
+                                        struct sx_tensor *columns, int n);
 
 #endif

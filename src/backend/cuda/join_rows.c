@@ -112,11 +112,7 @@ static enum sx_status gather_from_rows(struct cuda_stream *stream, const struct 
         status = gather_add(&gather, &join->payload[k], &from, &out_columns[made]);
         made += status == SX_OK;
     }
-    if (status == SX_OK)
-        status = gather_flush(&gather);
-    for (int i = 0; i < made && status != SX_OK; i++)
-        sx_tensor_release(&out_columns[i]);
-    return status;
+    return gather_end(&gather, status, out_columns, made);
 }
 
 static enum sx_status gather_from_columns(struct sx_stream *base, const struct sx_join *join,
