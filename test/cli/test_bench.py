@@ -12,13 +12,12 @@ import pyarrow
 from pyarrow import parquet
 
 from check import Checks, require, scratch_directory
+from device import CUFILE, EMULATED
 from oracle import run_stachio
 
 FAMILIES = {"copy", "eval_run", "eval_select", "gather", "concat", "mask_to_index", "hash", "partition", "group",
             "join_build", "join_probe", "join_filter", "sort"}
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-EMULATED = os.path.join(os.environ.get("BUILD_DIR", ""), "libstachio_cuda_emulated.so")
-CUFILE = os.path.join(os.environ.get("BUILD_DIR", ""), "libcufile_emulated.so")
 
 
 def measure(scratch, rows, *options):

@@ -14,11 +14,11 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "lib"))
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from check import Checks, require, scratch_directory, skip
+from check import Checks, require, scratch_directory
 from damage import garbled_compression
+from device import need_device
 from oracle import TIMEOUT_S, DuckDB, Tables, difference, open_pipe, parse_csv, run_stachio, stachio_command
 
-EMULATED = os.path.join(os.environ.get("BUILD_DIR", ""), "libstachio_cuda_emulated.so")
 SQL = "SELECT k, count(*) AS n, sum(v) AS s, min(t) AS t FROM t WHERE v % 7 <> 3 GROUP BY k ORDER BY k"
 RANGE = "SELECT count(*) AS n, sum(v) AS s, max(t) AS t FROM t WHERE v BETWEEN {} AND {}"
 ROWS, WIDE_COLUMNS = 4000, 30
@@ -42,10 +42,10 @@ def make_tables(directory, layout):
     return Tables(directory)
 
 
-def run(tables, cache, statements, *options):
+def run(tables, cache, statements, *options, **environment):
     commands = [part for sql in statements for part in ("-c", sql)]
     return run_stachio([*tables.options(), *commands, "--cache", cache, "--format", "csv", "--progress", "never",
-                        "--fallback", "forbid", *options])
+                        "--fallback", "forbid", *options], env={**os.environ, **environment})
 
 
 def answers(run, n):
@@ -173,10 +173,7 @@ def cases(scratch):
 
 
 def main():
-    if os.environ.get("STACHIO_DEVICE") != "cuda":
-        if not os.path.exists(EMULATED):
-            skip("the emulated device is not there")
-        os.environ |= {"STACHIO_DEVICE": "cuda", "STACHIO_CUDA_LIBRARY": EMULATED}
+    need_device()
     checks = Checks()
     with scratch_directory() as scratch:
         checks.run_all(list(cases(scratch)))

@@ -16,10 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from check import Checks, require, scratch_directory
+from device import EMULATED, NCCL
 from oracle import DuckDB, Tables, check_equal, run_stachio
 
-EMULATED = os.path.join(os.environ.get("BUILD_DIR", ""), "libstachio_cuda_emulated.so")
-NCCL = os.path.join(os.environ.get("BUILD_DIR", ""), "libnccl_emulated.so")
 NOWHERE = "/nowhere/libstachio_cuda.so"
 QUERIES = ("SELECT k, count(*), sum(v) FROM t GROUP BY k ORDER BY k", "SELECT v, s FROM t WHERE v % 7 = 3 ORDER BY s, v LIMIT 9",
            "SELECT count(*), min(a.s) FROM t a JOIN t b ON a.v = b.k WHERE b.s LIKE '%1%'")

@@ -1,7 +1,6 @@
 """--io gds: files straight into the GPU's memory. Answers are DuckDB's whatever the codec, the layout, the caches and what fails
 on the way; damage has the same words as otherwise. On the emulated device and the emulated cuFile."""
 
-import contextlib
 import os
 import pathlib
 import re
@@ -9,17 +8,12 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "lib"))
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from check import Checks, require, scratch_directory, skip
 from damage import column_offset, garbled_compression, replace_at, write_sound, wrong_crc
-from oracle import DuckDB, Tables, check_equal, run_stachio
+from device import CUFILE, EMULATED
+from oracle import DuckDB, check_equal, run_stachio
+from test_cache import make_tables, write
 
-BUILD = os.environ.get("BUILD_DIR", "")
-EMULATED = os.path.join(BUILD, "libstachio_cuda_emulated.so")
-CUFILE = os.path.join(BUILD, "libcufile_emulated.so")
-ROWS = 6000
 # Codec, version of data pages, whether they have CRCs; whether the host has no need to see the bytes.
 LAYOUTS = (("none", "1.0", False, True), ("snappy", "1.0", False, True), ("snappy", "2.0", False, True), ("lz4", "1.0", False, True),
            ("snappy", "1.0", True, False), ("none", "2.0", True, False), ("zstd", "1.0", False, False), ("gzip", "2.0", False, False),
@@ -33,34 +27,9 @@ QUERIES = ("SELECT k, count(*) AS n, sum(v) AS s, min(t) AS t FROM t WHERE v % 7
            "SELECT count(*) AS n, max(a.t) AS t FROM t a JOIN t b ON a.v = b.k + 2100")
 
 
-@contextlib.contextmanager
-def settings(environment):
-    before = dict(os.environ)
-    os.environ.update(environment)
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
-
-
 def run(tables, *options, **environment):
-    with settings(environment):
-        return run_stachio([*tables.options(), "--fallback", "forbid", "--progress", "never", "--threads", "2", *options])
-
-
-def write(path, layout):
-    codec, version, has_crc, _ = layout
-    table = pa.table({"v": pa.array(range(ROWS), pa.int64()), "k": pa.array([i % 5 for i in range(ROWS)], pa.int32()),
-                      "t": pa.array([None if i % 50 == 7 else f"a longer text {i * 7919 % 997}" for i in range(ROWS)])})
-    pq.write_table(table, path, compression=codec, data_page_version=version, write_page_checksum=has_crc, row_group_size=2048,
-                   data_page_size=1500, write_batch_size=100, write_page_index=True, use_dictionary=["t"])
-
-
-def make_tables(directory, layout):
-    os.makedirs(directory)
-    write(f"{directory}/t.parquet", layout)
-    return Tables(directory)
+    return run_stachio([*tables.options(), "--fallback", "forbid", "--progress", "never", "--threads", "2", *options],
+                       env={**os.environ, **environment})
 
 
 def emulated_reads(run):
@@ -77,9 +46,8 @@ def straight(run):
 
 
 def check_answers(tables, options, n_queries=len(QUERIES), **environment):
-    with settings(environment):
-        for sql in QUERIES[:n_queries]:
-            check_equal(tables, DuckDB(tables), sql, "--fallback", "forbid", "--io", "gds", *options)
+    for sql in QUERIES[:n_queries]:
+        check_equal(tables, DuckDB(tables), sql, "--fallback", "forbid", "--io", "gds", *options, env={**os.environ, **environment})
 
 
 def check_way(tables, layout):
@@ -143,7 +111,7 @@ def check_directless():
         return
     path = f"/dev/shm/stachio-gds-{os.getpid()}.parquet"
     try:
-        write(path, LAYOUTS[0])
+        write(path, LAYOUTS[0][:3])
         try:
             os.close(os.open(path, os.O_RDONLY | os.O_DIRECT))
             return
@@ -161,7 +129,7 @@ def main():
     os.environ.update(STACHIO_DEVICE="cuda", STACHIO_CUDA_LIBRARY=EMULATED, STACHIO_CUFILE_LIBRARY=CUFILE)
     checks = Checks()
     with scratch_directory() as directory:
-        tables = {layout: make_tables(f"{directory}/{'-'.join(map(str, layout))}", layout) for layout in LAYOUTS}
+        tables = {layout: make_tables(f"{directory}/{'-'.join(map(str, layout))}", layout[:3]) for layout in LAYOUTS}
         try:
             os.close(os.open(f"{directory}/{'-'.join(map(str, LAYOUTS[0]))}/t.parquet", os.O_RDONLY | os.O_DIRECT))
         except OSError:

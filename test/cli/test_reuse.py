@@ -13,11 +13,12 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "lib"))
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from check import Checks, require, scratch_directory, skip
+from check import Checks, require, scratch_directory
 from damage import garbled_compression
+from device import CUFILE, EMULATED, need_device
 from oracle import DuckDB, Tables, check_equal, difference, run_stachio
-from test_cache import EMULATED, LAYOUTS, answers, bytes_of, cached, make_tables, run
-from test_gds import CUFILE, emulated_reads, settings
+from test_cache import LAYOUTS, answers, bytes_of, cached, make_tables, run
+from test_gds import emulated_reads
 from test_tpch import ORDER, QUERIES
 
 # Both columns, all rows: once, twice, three times.
@@ -31,10 +32,10 @@ WIDE_COLUMNS, WIDE_ROWS = 8, 400_000
 NOT_KEPT = ("off", "host")
 
 
-def check_answers(tables, cache, *options):
+def check_answers(tables, cache, *options, **environment):
     for sql in (TWICE, THRICE, RANGES):
         wanted = DuckDB(tables).answer(sql)
-        for given in answers(run(tables, cache, [sql] * 2, *options), 2):
+        for given in answers(run(tables, cache, [sql] * 2, *options, **environment), 2):
             found = difference(wanted, given, "all")
             require(not found, f"{sql}\n{found}")
 
@@ -64,11 +65,11 @@ def check_link(tables, cache, path):
 
 
 def check_gds(tables, cache):
-    with settings({"STACHIO_CUFILE_LIBRARY": CUFILE, "CUFILE_EMULATOR_TELL": "1"}):
-        once, twice, again = [emulated_reads(run(tables, cache, statements, "--io", "gds"))
-                              for statements in ([ONCE], [TWICE], [TWICE, TWICE])]
-        require(once > 0 and twice == once and again == 2 * once, f"reads: {once}, {twice}, {again}")
-        check_answers(tables, cache, "--io", "gds")
+    settings = {"STACHIO_CUFILE_LIBRARY": CUFILE, "CUFILE_EMULATOR_TELL": "1"}
+    once, twice, again = [emulated_reads(run(tables, cache, statements, "--io", "gds", **settings))
+                          for statements in ([ONCE], [TWICE], [TWICE, TWICE])]
+    require(once > 0 and twice == once and again == 2 * once, f"reads: {once}, {twice}, {again}")
+    check_answers(tables, cache, "--io", "gds", **settings)
 
 
 def check_tpch(tables, duck, number, *options):
@@ -150,10 +151,7 @@ def tpch_cases(scratch):
 
 
 def main():
-    if os.environ.get("STACHIO_DEVICE") != "cuda":
-        if not os.path.exists(EMULATED):
-            skip("the emulated device is not there")
-        os.environ |= {"STACHIO_DEVICE": "cuda", "STACHIO_CUDA_LIBRARY": EMULATED}
+    need_device()
     checks = Checks()
     with scratch_directory() as scratch:
         checks.run_all([*cases(scratch), *tpch_cases(scratch)])

@@ -12,12 +12,12 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "lib"))
 
 from check import Checks, require, scratch_directory
+from device import EMULATED
 from oracle import DuckDB, Tables, check_equal, run_stachio, stachio_command
 from test_ranks_skew import make_tables
 
 Q3 = (pathlib.Path(__file__).parent.parent.parent / "cli" / "tpch" / "q03.sql").read_text()
 CATEGORIES = {"query", "pipeline", "operator", "primitive", "read", "cache", "wait", "sync", "copy"}
-EMULATED = os.path.join(os.environ.get("BUILD_DIR", ""), "libstachio_cuda_emulated.so")
 # What a sum, a count or an order has to wait for; more may come.
 DEVICE_CAUSES = {"pages decoded", "rows selected", "the end of a pipeline", "a batch to the host"}
 TICK_US = 0.0015  # times are cut to a thousandth

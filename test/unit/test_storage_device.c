@@ -10,25 +10,11 @@
 #include <unistd.h>
 
 #include "storage/device_reader.h"
+#include "unit/storage_pattern.h"
 
 enum { UNIT = 4096, FILE_BYTES = (64 << 20) + 1234, N_READS = 200 };
 
 static char path[] = "/var/tmp/stachio_device_XXXXXX";
-
-static uint8_t byte_at(int64_t offset) {
-    return (uint8_t)(offset * 7 + (offset >> 8) * 13 + (offset >> 16));
-}
-
-static void write_file(void) {
-    uint8_t *bytes = malloc(FILE_BYTES);
-    int fd = mkstemp(path);
-    assert(bytes && fd >= 0);
-    for (int64_t i = 0; i < FILE_BYTES; i++)
-        bytes[i] = byte_at(i);
-    assert(write(fd, bytes, FILE_BYTES) == FILE_BYTES && fdatasync(fd) == 0);
-    close(fd);
-    free(bytes);
-}
 
 /* ---- a device ---- */
 
@@ -301,7 +287,7 @@ static void test_trial(void) {
 }
 
 int main(void) {
-    write_file();
+    write_pattern(path, FILE_BYTES);
     const int fd = open(path, O_RDONLY | O_DIRECT);
     if (fd < 0) {
         unlink(path);

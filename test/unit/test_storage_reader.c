@@ -14,25 +14,11 @@
 #include <unistd.h>
 
 #include "storage/reader.h"
+#include "unit/storage_pattern.h"
 
 enum { FILE_BYTES = (9 << 20) + 1234, N_READS = 40, N_THREADS = 4, N_ROUNDS = 20 };
 
 static char path[] = "/tmp/stachio_reader_XXXXXX";
-
-static uint8_t byte_at(int64_t offset) {
-    return (uint8_t)(offset * 7 + (offset >> 8) * 13 + (offset >> 16));
-}
-
-static void write_file(void) {
-    uint8_t *bytes = malloc(FILE_BYTES);
-    int fd = mkstemp(path);
-    assert(bytes && fd >= 0);
-    for (int64_t i = 0; i < FILE_BYTES; i++)
-        bytes[i] = byte_at(i);
-    assert(write(fd, bytes, FILE_BYTES) == FILE_BYTES && fdatasync(fd) == 0);
-    close(fd);
-    free(bytes);
-}
 
 /* Out of the page cache, as far as the kernel does that. */
 static int open_cold(void) {
@@ -217,7 +203,7 @@ static bool forbid_uring(void) {
 }
 
 int main(void) {
-    write_file();
+    write_pattern(path, FILE_BYTES);
     const int fd = open(path, O_RDONLY | O_DIRECT);
     const bool has_direct = fd >= 0;
     close(fd);
