@@ -11,5 +11,5 @@ def launch(ranks, command, is_local=False, seconds=600, **environment):
         settings["STACHIO_LOCAL_RANKS"] = str(ranks)
     elif ranks > 1:
         command = ["mpirun", "-n", str(ranks), *command]
-    # mpirun ends its ranks at a SIGTERM; killed, it would leave them behind
-    return subprocess.run(["timeout", "-k", "10", str(seconds), *command], env=settings, capture_output=True, text=True)
+    # mpirun ends its ranks at a SIGTERM or Control-C; killed, it would leave them behind
+    return subprocess.run(["timeout", "--foreground", "-k", "10", str(seconds), *command], env=settings, capture_output=True, text=True)

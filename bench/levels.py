@@ -5,7 +5,7 @@ Usage: [STACHIO=build/release/stachio] python bench/levels.py [--links 1gbit,200
 
 Two network namespaces with --slots ranks each, joined by a veth pair that is shaped each way; `delay` (where the kernel has
 netem) is 1 Gbit/s and 1 ms.
-`stachio bench join` runs in turn with each choice, --rounds times; times are medians of all runs, and ratios are of them.
+`stachio bench join` runs in turn with each choice, --rounds times; times are medians of the processes' medians, and ratios are of them.
 As root, where namespaces may be made.
 """
 
@@ -32,15 +32,14 @@ PACKING = [(f"packing {way}", f"--shuffle one-level --shuffle-compression {way}"
 
 
 def join_ms(hosts, arguments, report, options):
-    """Median of a process's runs; the all-to-all of as many bytes beside it."""
+    """Median of a process's runs."""
     command = (f"exec {STACHIO} bench join --build {arguments.rows // 4} --probe {arguments.rows} --columns {arguments.columns} "
                f"--runs {arguments.runs} --threads 1 --interface $INTERFACE --json {report} {options}")
     status, out, err = hosts.run(command)
     if status:
         sys.exit(f"{command}\n{out}{err}")
     with open(report, encoding="utf-8") as file:
-        result = json.load(file)["results"][0]
-    return result["seconds"] * 1e3, result["exchange_seconds"] * 1e3
+        return json.load(file)["results"][0]["seconds"] * 1e3
 
 
 def compare(hosts, arguments, report, choices, common):
@@ -49,7 +48,7 @@ def compare(hosts, arguments, report, choices, common):
     for _ in range(arguments.rounds):
         for name, options in choices:
             times[name].append(join_ms(hosts, arguments, report, f"{options} {common}"))
-    joins = {name: statistics.median(join for join, _ in got) for name, got in times.items()}
+    joins = {name: statistics.median(got) for name, got in times.items()}
     first = joins[choices[0][0]]
     return [f"{join:.0f} ({join / first:.2f})" for join in joins.values()]
 

@@ -33,14 +33,6 @@ void interrupt_install(void) {
         sigaction(signals[i], &action, NULL);
 }
 
-void interrupt_block(sigset_t *out_previous) {
-    sigset_t blocked;
-    sigemptyset(&blocked);
-    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
-        sigaddset(&blocked, signals[i]);
-    pthread_sigmask(SIG_BLOCK, &blocked, out_previous);
-}
-
 void interrupt_set_query(struct stachio_query *query) {
     atomic_store(&current, query);
 }

@@ -2,14 +2,11 @@
 #ifndef CLI_INTERRUPT_H
 #define CLI_INTERRUPT_H
 
-#include <signal.h>
 #include <stachio.h>
 #include <stdbool.h>
 
-/* From the main thread. */
+/* From the main thread, which other threads pass them on to. */
 void interrupt_install(void);
-/* Threads that are created until `out_previous` is restored hear of none of them. */
-void interrupt_block(sigset_t *out_previous);
 /* The query that Control-C cancels from now on; NULL: none. From the main thread. */
 void interrupt_set_query(struct stachio_query *query);
 bool interrupt_seen(void);

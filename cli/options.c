@@ -503,7 +503,7 @@ static int read_all(struct options *options, enum command command, int argc, cha
     char letters[2 * N_OPTIONS + 2];
     select_options(command, selected, letters);
     opterr = 0;
-    optind = 1;
+    optind = 0; /* anew, also behind a group of letters that was left in its middle */
     for (;;) {
         int at = optind;
         int code = getopt_long(argc, argv, letters, selected, NULL);

@@ -74,10 +74,7 @@ void progress_start(struct progress *progress, struct stachio_query *query, enum
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&progress->wake, &attributes);
     pthread_condattr_destroy(&attributes);
-    sigset_t previous;
-    interrupt_block(&previous);
     progress->runs = pthread_create(&progress->thread, NULL, run_progress, progress) == 0;
-    pthread_sigmask(SIG_SETMASK, &previous, NULL);
 }
 
 void progress_stop(struct progress *progress) {

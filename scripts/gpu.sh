@@ -7,7 +7,7 @@
 # packed with xz; `conformance` in it or in its folder test).
 # Usage: scripts/gpu.sh OUT [conformance|sanitizer|queries|inflate|primitives|tpch|repeat|limits|damage]...
 # Environment: SF ("1"), REPEAT, THREADS, RUNS, LIMITS, FAMILIES, ROWS; for `sanitizer` TOOLS ("memcheck racecheck synccheck
-# initcheck"), PART (of each family's cases: 0/16), SANITIZER_ROWS, SANITIZER_SECONDS (100, a tool); DEVICE=cpu tries the last
+# initcheck"), PART (of all families' cases, in place of what part_of says), SANITIZER_ROWS, SANITIZER_SECONDS (100, a tool); DEVICE=cpu tries the last
 # four without a GPU.
 # Full logs go to OUT, a short table comes last.
 set -uo pipefail

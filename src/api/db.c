@@ -157,13 +157,16 @@ enum stachio_status sx_db_open(const struct stachio_options *options, struct sx_
 /* STACHIO_LOCAL_RANKS=N: N ranks in this process, for tests. */
 enum stachio_status stachio_open(const struct stachio_options *options, struct stachio_db **out_db,
                                  struct stachio_error *error) {
-    enum { MOST_RANKS = 64 };
-    sx_device_prepare(options ? options->device : STACHIO_DEVICE_AUTO);
+    enum { MOST_RANKS = 128 };
+    const size_t needed = offsetof(struct stachio_options, device) + sizeof options->device;
+    sx_device_prepare(options && options->size_bytes >= needed ? options->device : STACHIO_DEVICE_AUTO);
     if (sx_launch_ranks() > 1)
         return sx_ranks_open_launched(options, out_db, error);
     const char *ranks = sx_environment("STACHIO_LOCAL_RANKS");
     const int n = ranks ? atoi(ranks) : 1;
-    return n > 1 ? sx_ranks_open_local(options, n < MOST_RANKS ? n : MOST_RANKS, out_db, error)
+    if (n > MOST_RANKS)
+        return sx_api_error(error, STACHIO_USAGE, "STACHIO_LOCAL_RANKS: %d is more than %d", n, (int)MOST_RANKS);
+    return n > 1 ? sx_ranks_open_local(options, n, out_db, error)
                  : sx_db_open(options, NULL, out_db, error);
 }
 

@@ -226,6 +226,7 @@ static enum sx_status run_alone(struct stachio_query *query, struct sx_error *er
     if (status != SX_OUT_OF_MEMORY || !sx_run_reuses(query->run))
         return status;
     *error = (struct sx_error){0};
+    set_run(query, NULL); /* its streams and memory are there for the next one */
     SX_TRY(make_run(query, false, error));
     return sx_run_execute(query->run, error);
 }

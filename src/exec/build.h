@@ -21,7 +21,7 @@ struct sx_pending_filter {
 /* Probe rows without a match in the join end there, and its keys tell which. */
 bool sx_join_filters_probe(const struct sx_join_plan *join);
 
-/* Adds to *filters (in the run's arena), unless one of the columns is -1. */
+/* Adds to *filters (in the run's arena, where `columns` are, too), unless one of the columns is -1. */
 SX_MUST_CHECK enum sx_status sx_filters_add(struct sx_run *run, struct sx_join_build *join,
                                             const int32_t *columns, bool crosses,
                                             const struct sx_pending_filter **filters, struct sx_error *error);

@@ -52,9 +52,14 @@ struct sx_type *sx_plan_types(struct sx_run *run, const struct sx_plan *plan) {
     return types;
 }
 
-static enum sx_status gather_some(struct sx_worker *worker, const struct sx_batch *batch,
-                                  const int32_t *projection, int32_t n_projection,
-                                  const struct sx_tensor *index, struct sx_tensor *out_columns) {
+enum sx_status sx_columns_gather(struct sx_worker *worker, const struct sx_batch *batch,
+                                 const int32_t *projection, int32_t n_projection,
+                                 const struct sx_tensor *index, struct sx_tensor *out_columns) {
+    if (!index) {
+        for (int32_t i = 0; i < n_projection; i++)
+            sx_tensor_share(&batch->columns[projection ? projection[i] : i], &out_columns[i]);
+        return SX_OK;
+    }
     const struct sx_tensor **columns = calloc((size_t)n_projection + 1, sizeof *columns);
     if (!columns)
         return sx_no_memory(sx_worker_error(worker), "a list of columns");
@@ -72,10 +77,7 @@ enum sx_status sx_batch_gather(struct sx_worker *worker, const struct sx_batch *
     struct sx_batch made = {0};
     enum sx_status status;
     SX_GO(sx_batch_create(n_projection, index ? index->length : batch->rows, &made, sx_worker_error(worker)));
-    if (index)
-        SX_GO(gather_some(worker, batch, projection, n_projection, index, made.columns));
-    for (int32_t i = 0; i < n_projection && !index; i++)
-        sx_tensor_share(&batch->columns[projection ? projection[i] : i], &made.columns[i]);
+    SX_GO(sx_columns_gather(worker, batch, projection, n_projection, index, made.columns));
     *out_batch = made;
     return SX_OK;
 out:

@@ -44,10 +44,7 @@ struct exchange_packing {
 /* How an exchange of a device packs; see exchange_device_pack.c. */
 struct exchange_device_packing {
     pthread_mutex_t lock;
-    struct exchange_device_rate {
-        double ns, bytes; /* of a row: the least time, and the bytes of that batch */
-        int n;            /* batches */
-    } rates[2];           /* plain, packed */
+    double row_bytes[2]; /* plain and packed, of the last batch of each; 0: there was none */
     bool is_on;
     int64_t looked_ns; /* 0: never */
     struct sx_net_pace pace;
@@ -138,9 +135,12 @@ void exchange_device_packing_init(struct exchange_device_packing *packing);
 void exchange_device_packing_release(struct exchange_device_packing *packing);
 /* Whether the next batch is to be packed. */
 bool exchange_device_packs(struct sx_exchange *exchange, struct sx_worker *worker);
-/* Frames of a batch, ready to be sent: `rows` in them all, which took so long. */
+/* Frames of a batch, ready to be sent: `rows` in them all. */
 void exchange_device_note(struct sx_exchange *exchange, const struct sx_batch *batch, bool packs,
-                          int64_t rows, size_t bytes, int64_t ns);
+                          int64_t rows, size_t bytes);
+/* Decides anew, by the link's pace and the time that the device's memory takes for a byte. */
+void exchange_device_decide(struct exchange_device_packing *packing, const struct sx_net_pace *pace,
+                            double memory_ns_a_byte, int64_t now_ns);
 
 /* ---- exchange_send.c ---- */
 

@@ -33,7 +33,6 @@ enum sx_status exchange_device_send_whole(struct sx_exchange *exchange, struct s
     const int64_t offsets[] = {0, batch->rows};
     const bool to_all = exchange->mode != EXCHANGE_TO_ROOT;
     const bool packs = exchange_device_packs(exchange, worker);
-    const int64_t began_ns = sx_clock_ns();
     struct sx_buffer *frame = NULL;
     SX_TRY(sx_ops(worker)->rows_pack(worker->stream, batch, NULL, offsets, 1, -1,
                                      exchange_place(exchange, worker), packs, &frame));
@@ -42,8 +41,7 @@ enum sx_status exchange_device_send_whole(struct sx_exchange *exchange, struct s
     bool on_device;
     enum sx_status status = make_portable(worker, &frame, &on_device);
     if (status == SX_OK)
-        exchange_device_note(exchange, batch, packs, batch->rows, frame->size_bytes,
-                             sx_clock_ns() - began_ns);
+        exchange_device_note(exchange, batch, packs, batch->rows, frame->size_bytes);
     for (int r = 0; status == SX_OK && r < (to_all ? exchange->n_ranks : 1); r++)
         if (r != exchange->rank)
             status = send_frame(exchange, worker, r, sx_buffer_retain(frame), on_device);
@@ -56,8 +54,6 @@ enum sx_status exchange_device_send_parts(struct sx_exchange *exchange, struct s
                                           const int64_t *begins) {
     const int n_ranks = exchange->n_ranks;
     const bool packs = exchange_device_packs(exchange, worker);
-    const int64_t began_ns = sx_clock_ns();
-    int64_t ns = 0;
     size_t bytes = 0;
     struct sx_buffer **frames = calloc((size_t)n_ranks + 1, sizeof(struct sx_buffer *));
     enum sx_status status = SX_OK;
@@ -65,14 +61,11 @@ enum sx_status exchange_device_send_parts(struct sx_exchange *exchange, struct s
         return sx_no_memory(sx_worker_error(worker), "a list of frames");
     SX_GO(sx_ops(worker)->rows_pack(worker->stream, batch, order, begins, n_ranks, exchange->rank,
                                     exchange_place(exchange, worker), packs, frames));
-    ns = sx_clock_ns() - began_ns;
     for (int r = 0; r < n_ranks; r++) {
         if (!frames[r])
             continue;
         bool on_device;
-        const int64_t copied_ns = sx_clock_ns();
         SX_GO(make_portable(worker, &frames[r], &on_device));
-        ns += sx_clock_ns() - copied_ns;
         struct sx_buffer *frame = frames[r];
         bytes += frame->size_bytes;
         frames[r] = NULL;
@@ -80,7 +73,7 @@ enum sx_status exchange_device_send_parts(struct sx_exchange *exchange, struct s
     }
     exchange_device_note(exchange, batch, packs,
                          begins[n_ranks] - begins[0] - (begins[exchange->rank + 1] - begins[exchange->rank]),
-                         bytes, ns);
+                         bytes);
 out:
     for (int r = 0; r < n_ranks; r++)
         sx_buffer_release(frames[r]);

@@ -1,16 +1,25 @@
-/* Whether frames of a device are packed. What is known of an exchange, a row's least time in rows_pack (with
- * the way to the host's memory, where it goes there) and its bytes, plain and packed, is weighed against the
- * pace of the link: packing pays where the link is the bound and what it saves there is more than what it
- * costs here and at the receiver. */
+/* Whether frames of a device are packed: where the link is the bound, and the bytes that need not travel are
+ * worth more than what packing and unpacking move in the device's memory. (Not by the time that packing takes
+ * on the host's clock: packing waits for the device, and so for all that was asked of it before.) */
 #include "base/clock.h"
 #include "exec/exchange.h"
 
 enum {
     LOOK_NS = 5000000, /* from one look at the pace to the next */
     BUSY = 2,          /* the link is the bound if it would be busy for 1 / BUSY of the time */
-    LEAST_ROWS = 8192, /* of a batch that tells something */
-    LEAST_PLAIN = 2    /* batches to compare with: the first one may have waited for memory */
+    LEAST_ROWS = 8192  /* of a batch that tells something */
 };
+/* A byte is worth less than its time on the way by this factor. */
+static const double margin = 1.25;
+/* Kernels that pack reach about this part of the memory's best rate. */
+static const double kernels_reach = 0.33;
+/* Of a byte that is packed to nothing, in all: read twice in place of once, its order read again, and written
+ * once more by the receiver. A packed byte is read once more by each. */
+static const double moved_a_plain_byte = 1.5, moved_a_packed_byte = 2;
+/* Before any were packed. */
+static const double guessed_ratio = 0.5;
+/* Where a device does not tell. */
+static const double guessed_rate = 1e12;
 
 void exchange_device_packing_init(struct exchange_device_packing *packing) {
     pthread_mutex_init(&packing->lock, NULL);
@@ -30,22 +39,13 @@ static enum sx_net_way way_of(const struct sx_exchange *exchange, const struct s
     return SX_NET_OWN_HOST;
 }
 
-/* A byte is worth less than its time on the way by this factor. */
-static const double margin = 1.25;
-
-/* With none packed yet: as if it took no longer and left half of the bytes, so that a link that makes it
- * likely gets some, by which is decided from the next look on. */
-static struct exchange_device_rate packed_rate(const struct exchange_device_packing *packing) {
-    const struct exchange_device_rate *plain = &packing->rates[0];
-    return packing->rates[1].n > 0 ? packing->rates[1]
-                                   : (struct exchange_device_rate){plain->ns, plain->bytes / 2, 0};
+static double ratio(const struct exchange_device_packing *packing) {
+    return packing->row_bytes[1] > 0 ? packing->row_bytes[1] / packing->row_bytes[0] : guessed_ratio;
 }
 
-/* The receiver reads packed bytes and writes plain ones, where packing plain ones reads and writes them. */
-static bool pays(const struct exchange_device_packing *packing, double ns_a_byte) {
-    const struct exchange_device_rate plain = packing->rates[0], packed = packed_rate(packing);
-    const double unpacking_ns = plain.ns / 2 * (1 + packed.bytes / plain.bytes);
-    return (plain.bytes - packed.bytes) * ns_a_byte / margin > packed.ns - plain.ns + unpacking_ns;
+static bool pays(const struct exchange_device_packing *packing, double ns_a_byte, double memory_ns_a_byte) {
+    const double packed = ratio(packing), moved = moved_a_plain_byte + packed * moved_a_packed_byte;
+    return (1 - packed) * ns_a_byte / margin > moved * memory_ns_a_byte / kernels_reach;
 }
 
 /* Since the last look, or by what it would have been without packing. */
@@ -53,13 +53,14 @@ static bool is_bound(const struct exchange_device_packing *packing, const struct
                      int64_t now_ns) {
     double busy_ns = (double)(pace->busy_ns - packing->pace.busy_ns);
     if (packing->is_on)
-        busy_ns *= packing->rates[0].bytes / packed_rate(packing).bytes;
+        busy_ns /= ratio(packing);
     return busy_ns * BUSY >= (double)(now_ns - packing->looked_ns);
 }
 
-static void look(struct exchange_device_packing *packing, const struct sx_net_pace *pace, int64_t now_ns) {
-    if (packing->looked_ns && packing->rates[0].n >= LEAST_PLAIN && pace->ns_a_byte > 0)
-        packing->is_on = is_bound(packing, pace, now_ns) && pays(packing, pace->ns_a_byte);
+void exchange_device_decide(struct exchange_device_packing *packing, const struct sx_net_pace *pace,
+                            double memory_ns_a_byte, int64_t now_ns) {
+    if (packing->looked_ns && packing->row_bytes[0] > 0 && pace->ns_a_byte > 0)
+        packing->is_on = is_bound(packing, pace, now_ns) && pays(packing, pace->ns_a_byte, memory_ns_a_byte);
     packing->looked_ns = now_ns;
     packing->pace = *pace;
 }
@@ -68,11 +69,13 @@ bool exchange_device_packs(struct sx_exchange *exchange, struct sx_worker *worke
     struct exchange_device_packing *packing = &exchange->device_packing;
     if (exchange->compression != SX_COMPRESSION_AUTO)
         return exchange->compression == SX_COMPRESSION_ON;
-    const struct sx_net_pace pace = sx_net_pace(worker->run->options.net, way_of(exchange, worker));
     const int64_t now_ns = sx_clock_ns();
     pthread_mutex_lock(&packing->lock);
-    if (now_ns - packing->looked_ns >= LOOK_NS)
-        look(packing, &pace, now_ns);
+    if (now_ns - packing->looked_ns >= LOOK_NS) {
+        const struct sx_net_pace pace = sx_net_pace(worker->run->options.net, way_of(exchange, worker));
+        const double rate = worker->run->options.backend->traits.memory_bytes_per_second;
+        exchange_device_decide(packing, &pace, 1e9 / (rate > 0 ? rate : guessed_rate), now_ns);
+    }
     const bool packs = packing->is_on;
     pthread_mutex_unlock(&packing->lock);
     return packs;
@@ -90,7 +93,7 @@ static size_t plain_bytes_a_row(const struct sx_batch *batch) {
 }
 
 void exchange_device_note(struct sx_exchange *exchange, const struct sx_batch *batch, bool packs,
-                          int64_t rows, size_t bytes, int64_t ns) {
+                          int64_t rows, size_t bytes) {
     struct exchange_device_packing *packing = &exchange->device_packing;
     const size_t plain_bytes = plain_bytes_a_row(batch) * (size_t)rows;
     if (plain_bytes > 0) {
@@ -100,11 +103,6 @@ void exchange_device_note(struct sx_exchange *exchange, const struct sx_batch *b
     if (rows < LEAST_ROWS)
         return;
     pthread_mutex_lock(&packing->lock);
-    struct exchange_device_rate *rate = &packing->rates[packs];
-    const double ns_a_row = (double)ns / (double)rows;
-    if (rate->n++ == 0 || ns_a_row < rate->ns) {
-        rate->ns = ns_a_row;
-        rate->bytes = (double)bytes / (double)rows;
-    }
+    packing->row_bytes[packs] = (double)bytes / (double)rows;
     pthread_mutex_unlock(&packing->lock);
 }

@@ -199,7 +199,6 @@ static void note_build_column(int32_t column, void *context) {
     used[column] = true;
 }
 
-/* The build child's columns that are output or that the residual reads. */
 int32_t sx_join_payload_index(const struct sx_join_build *build, int32_t column) {
     for (int32_t i = 0; i < build->n_payload; i++)
         if (build->payload[i] == column)
@@ -215,6 +214,7 @@ const int32_t *sx_join_payload_of(struct sx_run *run, const struct sx_join_build
     return payload_of;
 }
 
+/* The build child's columns that are output or that the residual reads. */
 static enum sx_status choose_payload(struct sx_join_build *build, struct sx_run *run,
                                      struct sx_error *error) {
     const struct sx_join_plan *join = &build->plan->u.join;

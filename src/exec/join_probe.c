@@ -134,22 +134,17 @@ static enum sx_status emit_rows(struct probing *p, const struct sx_tensor *probe
                                 const struct sx_tensor *build_rows) {
     const struct sx_join_plan *join = &p->probe->build->plan->u.join;
     const int64_t rows = probe_rows ? probe_rows->length : p->batch->rows;
-    struct sx_batch made = {0}, probe = {0};
+    struct sx_batch made = {0};
     enum sx_status status = SX_OK;
     if (rows == 0)
         return SX_OK;
     SX_GO(sx_batch_create(join->n_probe_output + join->n_build_output, rows, &made,
                           sx_worker_error(p->worker)));
-    SX_GO(sx_batch_gather(p->worker, p->batch, join->probe_output, join->n_probe_output, probe_rows, &probe));
-    for (int32_t i = 0; i < join->n_probe_output; i++) {
-        made.columns[i] = probe.columns[i];
-        probe.columns[i] = (struct sx_tensor){0};
-    }
+    SX_GO(sx_columns_gather(p->worker, p->batch, join->probe_output, join->n_probe_output, probe_rows,
+                            made.columns));
     SX_GO(make_build_columns(p, build_rows, rows, &made.columns[join->n_probe_output]));
-    sx_batch_release(&probe);
     return sx_emit(p->worker, p->at + 1, &made);
 out:
-    sx_batch_release(&probe);
     sx_batch_release(&made);
     return status;
 }

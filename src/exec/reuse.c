@@ -52,12 +52,29 @@ static const struct sx_reused_column *find(const struct sx_run *run, const struc
     return NULL;
 }
 
+/* What this rank reads of a column, about; INT64_MAX: it can't be told. */
+static int64_t own_bytes(const struct sx_run *run, const struct sx_reused_column *column) {
+    const struct sx_scan_plan *scan = column->scan;
+    const struct sx_table_parts *parts = scan->parts;
+    const int n_shares = parts                                      ? parts->n_shares
+                         : run->options.net && !scan->is_replicated ? sx_net_size(run->options.net)
+                                                                    : 1;
+    int64_t bytes = 0;
+    for (int f = 0; f < scan->n_files; f++) {
+        int64_t more = 0;
+        if ((!parts || parts->is_local[f]) &&
+            sx_storage_plain_bytes(run->options.storage, &scan->files[f], 1, &column->source, 1, &more, NULL))
+            return INT64_MAX;
+        if (__builtin_add_overflow(bytes, more, &bytes))
+            return INT64_MAX;
+    }
+    return bytes / (n_shares ? n_shares : 1);
+}
+
 /* The device's cache has all of it, or else what comes in drives out what the next scan reads first. */
 static void add(struct sx_run *run, const struct sx_reused_column *column, int64_t *bytes_left) {
-    int64_t bytes;
-    if (sx_storage_plain_bytes(run->options.storage, column->scan->files, column->scan->n_files,
-                               &column->source, 1, &bytes, NULL) != SX_OK ||
-        bytes > *bytes_left)
+    const int64_t bytes = own_bytes(run, column);
+    if (bytes > *bytes_left)
         return;
     *bytes_left -= bytes;
     run->reused[run->n_reused++] = *column;

@@ -62,17 +62,13 @@ static int32_t column_below(const struct sx_plan *plan, int child, int32_t colum
 enum sx_status sx_filters_add(struct sx_run *run, struct sx_join_build *join, const int32_t *columns,
                               bool crosses, const struct sx_pending_filter **filters,
                               struct sx_error *error) {
-    const int32_t n_keys = join->plan->u.join.n_keys;
-    struct sx_pending_filter *made = SX_ARENA_NEW(&run->arena, struct sx_pending_filter);
-    int32_t *kept = SX_ARENA_ARRAY(&run->arena, n_keys, int32_t);
-    if (!made || !kept)
-        return sx_no_memory(error, "a runtime filter");
-    for (int32_t k = 0; k < n_keys; k++) {
+    for (int32_t k = 0; k < join->plan->u.join.n_keys; k++)
         if (columns[k] < 0)
             return SX_OK;
-        kept[k] = columns[k];
-    }
-    *made = (struct sx_pending_filter){.join = join, .columns = kept, .crosses = crosses, .next = *filters};
+    struct sx_pending_filter *made = SX_ARENA_NEW(&run->arena, struct sx_pending_filter);
+    if (!made)
+        return sx_no_memory(error, "a runtime filter");
+    *made = (struct sx_pending_filter){.join = join, .columns = columns, .crosses = crosses, .next = *filters};
     *filters = made;
     return SX_OK;
 }

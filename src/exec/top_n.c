@@ -49,25 +49,22 @@ static void drop_kept(struct top_worker *mine) {
 /* The first `wanted` rows of what is kept, sorted, as one batch whose strings are its own. */
 static enum sx_status best_rows(struct top_n *top, const struct top_worker *mine, struct sx_worker *worker,
                                 struct sx_batch *out_batch) {
-    struct sx_batch all = {0}, best = {0};
+    struct sx_batch all = {0}, picked = {0}, best = {0};
     struct sx_tensor order = {0};
     enum sx_status status = SX_OK;
     SX_GO(sx_batches_concat(worker, top->types, top->n_columns, mine->kept, mine->n_kept, &all));
     SX_GO(sx_sort_keys_order(&top->keys, worker, &all, top->wanted, &order));
+    SX_GO(sx_batch_gather(worker, &all, NULL, all.n_columns, &order, &picked));
     SX_GO(sx_batch_create(all.n_columns, order.length, &best, sx_worker_error(worker)));
     for (int32_t c = 0; c < all.n_columns; c++) {
-        struct sx_tensor picked = {0};
-        SX_GO(sx_ops(worker)->gather(worker->stream, &all.columns[c], &order, &picked));
-        const struct sx_tensor *part = &picked;
-        status = sx_ops(worker)->concat(worker->stream, picked.type, &part, 1, true, &best.columns[c]);
-        sx_tensor_release(&picked);
-        if (status != SX_OK)
-            goto out;
+        const struct sx_tensor *part = &picked.columns[c];
+        SX_GO(sx_ops(worker)->concat(worker->stream, part->type, &part, 1, true, &best.columns[c]));
     }
     *out_batch = best;
     best = (struct sx_batch){0};
 out:
     sx_batch_release(&all);
+    sx_batch_release(&picked);
     sx_batch_release(&best);
     sx_tensor_release(&order);
     return status;

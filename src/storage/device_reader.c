@@ -21,6 +21,7 @@ enum {
 struct verdict {
     uint64_t device;
     bool is_for_device;
+    struct sx_error why; /* it is not */
 };
 
 enum state { UNTRIED, OPEN, ABSENT };
@@ -133,7 +134,7 @@ enum sx_status sx_device_reader_read(struct sx_device_reader *reader, const stru
         request->failed = i;
         request->reads[i].is_cold = true;
         SX_TRY(sx_direct_prepare(pool, &request->reads[i], source->alignment, &transfer, error));
-        SX_TRY(reader->ops->read(reader->files, source->file, &transfer, 1, request->cancel, error));
+        SX_TRY(reader->ops->read(reader->files, source->file, &transfer, request->cancel, error));
     }
     return SX_OK;
 }
@@ -179,42 +180,50 @@ static int64_t time_trial(struct sx_team *team, struct trial *trial) {
     return atomic_load(&trial->has_failed) ? INT64_MAX : sx_clock_ns() - began_ns;
 }
 
-static bool is_no_slower(struct sx_device_reader *reader, const struct sx_device_source *source, int fd,
-                         int64_t file_bytes) {
+/* Otherwise than SX_OK or SX_UNSUPPORTED (it is slower, or can't be done): it could not be tried. */
+static enum sx_status try_both(struct sx_device_reader *reader, const struct sx_device_source *source, int fd,
+                               int64_t file_bytes, struct sx_error *error) {
     const int64_t step_bytes = 2 * (file_bytes / TRIAL_PIECES / TRIAL_BYTES * TRIAL_BYTES);
     struct trial to_device = {reader, source, NULL, fd, 0, step_bytes, false};
     struct trial to_host = {reader, NULL, NULL, fd, step_bytes / 2, step_bytes, false};
     struct sx_team *team = NULL;
-    bool result = false;
-    if (sx_team_create(TRIAL_THREADS, &team, NULL) == SX_OK &&
-        sx_reader_create(reader->options.host_pool, NULL, SX_IO_DIRECT, 1, &to_host.to_host, NULL) == SX_OK) {
-        const int64_t device_ns = time_trial(team, &to_device), host_ns = time_trial(team, &to_host);
-        result = device_ns != INT64_MAX && device_ns <= host_ns;
-        if (device_ns == INT64_MAX)
-            sx_error_set(&reader->reason, SX_UNSUPPORTED, "the file can't be read so");
-        else if (!result)
-            sx_error_set(&reader->reason, SX_UNSUPPORTED, "%d MiB took %.1f ms, and to the host %.1f ms",
-                         TRIAL_BYTES / 2 * TRIAL_PIECES >> 20, (double)device_ns * 1e-6,
-                         (double)host_ns * 1e-6);
-    }
+    int64_t device_ns, host_ns;
+    enum sx_status status;
+    SX_GO(sx_team_create(TRIAL_THREADS, &team, error));
+    SX_GO(sx_reader_create(reader->options.host_pool, NULL, SX_IO_DIRECT, 1, &to_host.to_host, error));
+    device_ns = time_trial(team, &to_device);
+    host_ns = time_trial(team, &to_host);
+    if (device_ns == INT64_MAX)
+        status = sx_error_set(error, SX_UNSUPPORTED, "the file can't be read so");
+    else if (device_ns > host_ns)
+        status = sx_error_set(error, SX_UNSUPPORTED, "%d MiB took %.1f ms, and to the host %.1f ms",
+                              TRIAL_BYTES / 2 * TRIAL_PIECES >> 20, (double)device_ns * 1e-6,
+                              (double)host_ns * 1e-6);
+out:
     sx_reader_destroy(to_host.to_host);
     sx_team_destroy(team);
-    return result;
+    return status;
 }
 
 /* Once for each file system, on a file that is large enough. Under the lock. */
 static bool is_for_device(struct sx_device_reader *reader, const struct sx_device_source *source, int fd,
                           const struct sx_file_stamp *stamp) {
     for (int i = 0; i < reader->n_verdicts; i++)
-        if (reader->verdicts[i].device == stamp->device)
+        if (reader->verdicts[i].device == stamp->device) {
+            reader->reason = reader->verdicts[i].why;
             return reader->verdicts[i].is_for_device;
+        }
     if (stamp->size_bytes < (int64_t)TRIAL_PIECES * TRIAL_BYTES || reader->n_verdicts == MOST_SYSTEMS) {
         sx_error_set(&reader->reason, SX_UNSUPPORTED, "the file is too small to try it");
         return false;
     }
-    const bool result = is_no_slower(reader, source, fd, stamp->size_bytes);
-    reader->verdicts[reader->n_verdicts++] = (struct verdict){stamp->device, result};
-    return result;
+    struct verdict verdict = {.device = stamp->device};
+    const enum sx_status status = try_both(reader, source, fd, stamp->size_bytes, &verdict.why);
+    verdict.is_for_device = status == SX_OK;
+    reader->reason = verdict.why;
+    if (status == SX_OK || status == SX_UNSUPPORTED)
+        reader->verdicts[reader->n_verdicts++] = verdict;
+    return verdict.is_for_device;
 }
 
 enum sx_status sx_device_reader_open(struct sx_device_reader *reader, int fd,

@@ -5,16 +5,13 @@
 #include "storage/scan_state.h"
 #include "tensor/backend.h"
 
-/* Of notes on what the device has. */
-static const size_t most_places_bytes = (size_t)64 << 20;
-
 enum sx_status sx_reuse_create(struct sx_storage *storage, size_t limit_bytes, struct sx_reuse **out_reuse,
                                struct sx_error *error) {
     struct sx_reuse *reuse = calloc(1, sizeof *reuse);
     if (!reuse)
         return sx_error_set(error, SX_OUT_OF_MEMORY, "out of memory: no memory for a scan");
     const enum sx_status status =
-        sx_chunk_cache_create(storage->budget, most_places_bytes, &reuse->places, error);
+        sx_chunk_cache_create(storage->budget, SX_PLACES_BYTES, &reuse->places, error);
     if (status != SX_OK) {
         free(reuse);
         return status;

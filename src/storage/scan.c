@@ -32,9 +32,6 @@ static enum sx_status start_threads(struct sx_storage *storage, int n_threads, s
     return SX_OK;
 }
 
-/* Of notes on what the device's cache may have. */
-static const size_t most_places_bytes = (size_t)64 << 20;
-
 /* None where it is not asked for, or there is no way. */
 static enum sx_status create_device_reader(struct sx_storage *storage,
                                            const struct sx_storage_options *options, struct sx_error *error) {
@@ -43,7 +40,7 @@ static enum sx_status create_device_reader(struct sx_storage *storage,
     if (!is_forced && (options->io != SX_IO_AUTO || !backend || !backend->files))
         return SX_OK;
     if (backend && backend->cache_usage && backend->cache_usage(backend).limit_bytes > 0)
-        SX_TRY(sx_chunk_cache_create(storage->budget, most_places_bytes, &storage->on_device, error));
+        SX_TRY(sx_chunk_cache_create(storage->budget, SX_PLACES_BYTES, &storage->on_device, error));
     const struct sx_device_reader_options reader = {options->backend, options->pool, is_forced};
     return sx_device_reader_create(&reader, &storage->device_reader, error);
 }

@@ -31,7 +31,6 @@ void scan_find_cached(struct fetch *fetch) {
         span->on_device = false;
         bytes += span->length_bytes;
     }
-    atomic_fetch_add_explicit(&fetch->scan->cached_bytes, bytes, memory_order_relaxed);
     if (bytes > 0)
         sx_span_end(lane, SX_SPAN_CACHE, "in the host's memory", began_ns, bytes, 0);
 }
@@ -60,7 +59,6 @@ void scan_find_held(struct fetch *fetch) {
             span->pages = found.pages;
             span->is_cached = true;
             fetch->n_held++;
-            atomic_fetch_add_explicit(&fetch->scan->cached_bytes, span->length_bytes, memory_order_relaxed);
             continue;
         }
         sx_buffer_release(found.buffer);

@@ -9,19 +9,21 @@ void scan_file_close(struct sx_scan *scan, struct scan_file *file) {
     file->was_offered = false;
 }
 
-/* Unless it is forced, what memory can hold is better there, and what is there better taken from it. */
-static bool is_wanted(const struct sx_scan *scan, const struct scan_unit *unit, int fd) {
+/* Unless it is forced, what memory can hold is better there. */
+static bool is_wanted(const struct sx_scan *scan) {
     const struct sx_storage *storage = scan->storage;
-    uint8_t probe;
     if (!storage->device_reader || scan->n_columns == 0)
         return false;
-    if (sx_device_reader_is_forced(storage->device_reader))
-        return true;
-    const int64_t begin = sx_chunk_begin(scan_chunk(scan, unit, 0));
-    return sx_reader_is_direct(storage->reader, scan->files_bytes) &&
-           (!storage->cache ||
-            (uint64_t)scan->files_bytes > sx_chunk_cache_usage(storage->cache).limit_bytes) &&
-           sx_file_read_cached(fd, begin, 1, &probe) <= 0;
+    return sx_device_reader_is_forced(storage->device_reader) ||
+           (sx_reader_is_direct(storage->reader, scan->files_bytes) &&
+            (!storage->cache ||
+             (uint64_t)scan->files_bytes > sx_chunk_cache_usage(storage->cache).limit_bytes));
+}
+
+/* What is in memory is better taken from it. */
+static bool is_in_memory(const struct sx_scan *scan, const struct scan_unit *unit, int fd) {
+    uint8_t probe;
+    return sx_file_read_cached(fd, sx_chunk_begin(scan_chunk(scan, unit, 0)), 1, &probe) > 0;
 }
 
 enum sx_status scan_device_source(struct sx_scan *scan, const struct scan_unit *unit,
@@ -30,10 +32,10 @@ enum sx_status scan_device_source(struct sx_scan *scan, const struct scan_unit *
     enum sx_status status = SX_OK;
     int fd;
     *out_source = NULL;
-    if (!scan->storage->device_reader)
+    if (!is_wanted(scan))
         return SX_OK;
     SX_TRY(scan_file_fd(scan, unit->file, &fd, error));
-    if (!is_wanted(scan, unit, fd))
+    if (!sx_device_reader_is_forced(scan->storage->device_reader) && is_in_memory(scan, unit, fd))
         return SX_OK;
     pthread_mutex_lock(&scan->files_lock);
     if (!file->was_offered)

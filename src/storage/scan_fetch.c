@@ -392,9 +392,13 @@ static enum sx_status fetch_into(struct fetch *fetch, struct scan_group *group, 
     return fill_columns(fetch, group, error);
 }
 
-/* What was read, once it is of use. */
+/* What was read and found, once it is of use. */
 static void count_bytes(const struct fetch *fetch) {
     struct sx_scan *scan = fetch->scan;
+    for (int i = 0; i < fetch->n_spans; i++)
+        if (fetch->spans[i].is_cached)
+            atomic_fetch_add_explicit(&scan->cached_bytes, fetch->spans[i].length_bytes,
+                                      memory_order_relaxed);
     for (int e = 0; e < fetch->n_extents; e++) {
         const int64_t bytes = fetch->extents[e].read.length_bytes;
         atomic_fetch_add_explicit(&scan->read_bytes, bytes, memory_order_relaxed);
@@ -438,7 +442,7 @@ enum sx_status scan_fetch(struct sx_scan *scan, const struct scan_unit *unit,
     struct sx_error own = {0};
     SX_TRY(scan_device_source(scan, unit, &fetch.device, error));
     enum sx_status status = fetch_group(&fetch, out_group, &own);
-    if (status != SX_OK && (fetch.device || fetch.n_held > 0)) {
+    if (status != SX_OK && status != SX_CANCELLED && (fetch.device || fetch.n_held > 0)) {
         fetch = (struct fetch){.scan = scan, .unit = unit, .selection = selection};
         own = (struct sx_error){0};
         status = fetch_group(&fetch, out_group, &own);

@@ -13,6 +13,9 @@
 #include "storage/page_walk.h"
 #include "storage/scan.h"
 
+/* Of notes on what the device has. */
+enum { SX_PLACES_BYTES = 64 << 20 };
+
 struct sx_storage {
     struct sx_pool *pool;
     struct sx_pool *budget; /* for what is not read from files */

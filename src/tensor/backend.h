@@ -139,6 +139,7 @@ struct sx_backend_traits {
     bool joins_groups;   /* a batch may be of several row groups */
     bool is_host;        /* tensors are in host memory and calls are synchronous */
     size_t memory_bytes; /* of its own that its streams may take together; 0: it has none of its own */
+    double memory_bytes_per_second; /* at best, of its own; 0: not known */
 };
 
 /* Pairs that a round of a probe should give at most. */

@@ -40,10 +40,10 @@ struct sx_device_files_ops {
     SX_MUST_CHECK enum sx_status (*file_open)(struct sx_device_files *files, int fd,
                                               struct sx_device_file **out_file, struct sx_error *error);
     void (*file_close)(struct sx_device_files *files, struct sx_device_file *file);
-    /* One after another; done when it returns. SX_FILE: some could not be read, or the file ends before. */
+    /* Done when it returns. SX_FILE: some could not be read, or the file ends before. */
     SX_MUST_CHECK enum sx_status (*read)(struct sx_device_files *files, const struct sx_device_file *file,
-                                         const struct sx_transfer *transfers, int n_transfers,
-                                         const atomic_bool *cancel, struct sx_error *error);
+                                         const struct sx_transfer *transfer, const atomic_bool *cancel,
+                                         struct sx_error *error);
     /* Up to SX_DEVICE_PEEK_BYTES of what has been read, to the host. */
     SX_MUST_CHECK enum sx_status (*peek)(struct sx_device_files *files, const uint8_t *device, size_t bytes,
                                          void *out_bytes, struct sx_error *error);

@@ -23,8 +23,8 @@ LATE_MOMENTS = (0, 0.3, 1.2)
 NAMED = re.compile(r"rank 1 (\(host [^ ]+, pid \d+\)|on host )")
 
 
-def check_killed(launched, victim, is_known):
-    """is_known: the ranks know each other, and so they name it; before that mpirun may end them."""
+def check_killed(launched, victim, statuses):
+    """statuses: the ranks tell them, mpirun sees no failure, and so each names the lost one. Else mpirun may end them before."""
     began = time.monotonic()
     os.kill(launched.pids[victim], signal.SIGKILL)
     while launched.find():
@@ -32,12 +32,14 @@ def check_killed(launched, victim, is_known):
         time.sleep(0.05)
     try:
         err = launched.process.communicate(timeout=10)[1]
-        require(launched.process.returncode in (5, 137), f"status {launched.process.returncode}: {err}")
+        require(launched.process.returncode in ((0,) if statuses else (5, 137)), f"status {launched.process.returncode}: {err}")
     except subprocess.TimeoutExpired:
         launched.process.kill()  # Open MPI 4.1's mpirun may wait for itself, about once in a hundred times
         err = launched.process.communicate(timeout=10)[1]
     is_named = re.search(rf"rank {victim} \(host [^ ]+, pid \d+\) was lost", err)
-    require(is_named or not (is_known or "stachio: error" in err), f"the rank is not named: {err}")
+    require(is_named or not (statuses or "stachio: error" in err), f"the rank is not named: {err}")
+    for rank, status in statuses.items():
+        require(f"status {rank} {status}" in err, f"rank {rank}, status {status}: {err}")
 
 
 def check_killed_early(directory, moment, victim):
@@ -49,14 +51,15 @@ def check_killed_early(directory, moment, victim):
                 break
             time.sleep(0.01)
         require(victim in launched.pids, f"rank {victim} does not start")
-        check_killed(launched, victim, False)
+        check_killed(launched, victim, {})
 
 
 def check_killed_late(directory, moment, victim):
-    with Launched(3, ["sh", "-c", "exec " + long_query(directory)]) as launched:
+    query = long_query(directory)
+    with Launched(3, per_rank(query, query)) as launched:
         launched.wait_for_answer()
         time.sleep(moment)
-        check_killed(launched, victim, True)
+        check_killed(launched, victim, {rank: 137 if rank == victim else 5 for rank in range(3)})
 
 
 def check_error(command, others, status, *words):

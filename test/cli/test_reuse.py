@@ -25,6 +25,8 @@ from test_tpch import ORDER, QUERIES
 ONCE = "SELECT sum(v) AS s, max(t) AS t FROM t"
 TWICE = "SELECT sum(v) AS s, max(t) AS t FROM t WHERE v > (SELECT avg(v) - length(max(t)) * 100000 FROM t)"
 THRICE = TWICE + " AND t <> (SELECT min(t) || sum(v) FROM t WHERE v > -1)"
+LINES_THRICE = ("SELECT count(*) AS n FROM lineitem WHERE l_extendedprice > (SELECT avg(l_extendedprice) FROM lineitem) "
+                "AND l_extendedprice < (SELECT max(l_extendedprice) FROM lineitem)")
 RANGES = ("SELECT (SELECT sum(v) FROM t WHERE v BETWEEN 100 AND 300) AS a, (SELECT max(t) FROM t WHERE v BETWEEN 0 AND 2500) AS b, "
           "(SELECT sum(v) + count(t) FROM t WHERE v BETWEEN 2000 AND 2100) AS c, (SELECT min(t) FROM t WHERE v >= 0) AS d")
 TPCH = (2, 11, 17, 18, 20, 21, 22)
@@ -77,9 +79,9 @@ def check_tpch(tables, duck, number, *options):
     check_equal(tables, duck, sql, "--threads", "2", "--fallback", "forbid", *options, order=ORDER.get(number, ()))
 
 
-def check_little(tables, sql, cache, limit_kb):
+def check_little(tables, sql, cache, limit_kb, threads=1):
     """With little memory a query goes through if it does without keeping anything, and answers the same."""
-    limit = ["--device-memory-limit", f"{limit_kb}kB", "--threads", "1"]
+    limit = ["--device-memory-limit", f"{limit_kb}kB", "--threads", threads]
     without, with_reuse = run(tables, cache, [sql], *limit, "--device-cache-size", "1"), run(tables, cache, [sql], *limit)
     require((without.status, without.out) == (with_reuse.status, with_reuse.out), f"{without}\n{with_reuse}")
     require(without.status in (0, 4), str(without))
@@ -148,6 +150,8 @@ def tpch_cases(scratch):
         for limit_kb in (3000, 3500, 4000):
             sql = (QUERIES / "q21.sql").read_text()
             yield f"TPC-H query 21, {limit_kb} kB, {cache}", functools.partial(check_little, tables, sql, cache, limit_kb)
+    for limit_kb in (2000, 5200):  # a device has 256 streams
+        yield f"130 threads, {limit_kb} kB", functools.partial(check_little, tables, LINES_THRICE, "off", limit_kb, 130)
 
 
 def main():

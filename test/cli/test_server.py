@@ -26,6 +26,7 @@ SAME = [
     ("SELECT row_number() OVER () AS r FROM t WHERE i < 2", ("--fallback", "forbid")),
     ("SELECT 1; SELECT CAST('x' AS INTEGER)", ()),
     ("SELECT i FROM t", ("--format", "nothing")),
+    ("SELECT i FROM t", ("-zqqqq",)),
     ("SELECT i FROM t", ("-t", "u=nowhere.parquet")),
     ("SELECT i FROM t ORDER BY i", ("--format", "json")),
     ("SELECT sum(i) FROM t", ("--memory-limit", "1B")),

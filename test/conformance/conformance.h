@@ -35,8 +35,9 @@ extern int conformance_n_rows;
 /* Drops the shapes with more rows: for slow checkers. CONFORMANCE_MAX_ROWS in the environment does it. */
 void conformance_limit_rows(int64_t most);
 
-/* Leaves out all cases but the i-th of n parts of them, dealt out at random but always alike: "i/n" from
- * "0/n" on, what CONFORMANCE_PART says in the environment. False: it is no such text. */
+/* Leaves out all cases (but for some short ones) that are not in the i-th of n parts of them, dealt out at
+ * random but always alike: "i/n" from "0/n" on, what CONFORMANCE_PART says in the environment. False: it is
+ * no such text. */
 bool conformance_choose_part(const char *text);
 /* Counts a case; whether it belongs to the chosen part. */
 bool conformance_takes(struct conformance *c);

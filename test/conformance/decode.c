@@ -135,6 +135,8 @@ out:
  * its own. */
 static enum sx_status try_tile(struct conformance *c, const struct column_case *kind,
                                enum sx_parquet_encoding encoding, int32_t tile) {
+    if (!conformance_takes(c))
+        return SX_OK;
     enum { TILE = 1024, ROWS = 6 * TILE + 5 };
     char name[SX_TYPE_NAME_BYTES];
     struct chunk chunk = {.is_whole = true};

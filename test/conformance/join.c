@@ -565,6 +565,7 @@ static enum sx_status all_cases(struct conformance *c) {
     }
     SX_TRY(long_chains(c));
     SX_TRY(join_payload_cases(c));
+    SX_TRY(join_wide_cases(c));
     SX_TRY(join_cursor_cases(c));
     SX_TRY(memory_limits(c));
     return threaded(c);

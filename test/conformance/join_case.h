@@ -65,6 +65,8 @@ SX_MUST_CHECK enum sx_status join_case_build(struct conformance *c, const struct
 
 /* join_payload.c: strings that come in several dictionaries, by value and by layout. */
 SX_MUST_CHECK enum sx_status join_payload_cases(struct conformance *c);
+/* join_wide.c: payload of many columns. */
+SX_MUST_CHECK enum sx_status join_wide_cases(struct conformance *c);
 /* join_cursor.c: probes in many calls. */
 SX_MUST_CHECK enum sx_status join_cursor_cases(struct conformance *c);
 

@@ -399,6 +399,8 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int) {
 cudaError_t cudaDeviceGetAttribute(int *out_value, enum cudaDeviceAttr attribute, int) {
     *out_value = attribute == cudaDevAttrMultiProcessorCount      ? 4
                  : attribute == cudaDevAttrComputeCapabilityMajor ? 9
+                 : attribute == cudaDevAttrMemoryClockRate        ? 100000 /* kHz */
+                 : attribute == cudaDevAttrGlobalMemoryBusWidth   ? 512
                                                                   : 0;
     return cudaSuccess;
 }

@@ -1,12 +1,15 @@
 /* What stands in for NCCL: ranks are threads of the process, and "device" memory is malloc's. Sends wait for
  * the receives of the same number between two ranks, in any order of calls; ncclCommGetAsyncError moves what
  * fits together. NCCL_EMULATOR_TELL=1: each communicator says on stderr what it has sent.
- * NCCL_EMULATOR_NO_ID=1: there are no ids. Parts that differ in size end the program, where NCCL would hang
- * or write too much. */
+ * NCCL_EMULATOR_NO_ID=1: there are no ids. NCCL_EMULATOR_RATE=N: a rank sends so many bytes a second. Parts
+ * that differ in size end the program, where NCCL would hang or write too much. */
 #include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "net/nccl/nccl_api.h"
 
@@ -36,6 +39,7 @@ struct ncclComm {
     struct room *room;
     int rank, size, waiting;
     size_t n_sent;
+    int64_t until_ns; /* what it sends is on its way */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -82,6 +86,20 @@ static void move_all(struct room *room) {
             }
 }
 
+static int64_t now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+static void delay(struct ncclComm *comm, size_t bytes) {
+    const char *rate = getenv("NCCL_EMULATOR_RATE");
+    const int64_t now = now_ns();
+    if (rate)
+        comm->until_ns =
+            (comm->until_ns > now ? comm->until_ns : now) + (int64_t)((double)bytes * 1e9 / atof(rate));
+}
+
 EXPORT int ncclGetVersion(int *version) {
     *version = 22800;
     return ncclSuccess;
@@ -125,7 +143,8 @@ EXPORT int ncclCommInitRankConfig(struct ncclComm **comm, int n_ranks, ncclUniqu
 EXPORT int ncclCommGetAsyncError(struct ncclComm *comm, int *error) {
     pthread_mutex_lock(&lock);
     move_all(comm->room);
-    *error = comm->waiting || comm->room->n_joined < comm->size ? ncclInProgress : ncclSuccess;
+    const bool is_busy = comm->waiting || comm->room->n_joined < comm->size || now_ns() < comm->until_ns;
+    *error = is_busy ? ncclInProgress : ncclSuccess;
     pthread_mutex_unlock(&lock);
     return ncclSuccess;
 }
@@ -192,6 +211,7 @@ EXPORT int ncclSend(const void *from, size_t count, int type, int peer, struct n
         fail("a send that can't be", (size_t)type, (size_t)peer);
     pthread_mutex_lock(&lock);
     comm->n_sent++;
+    delay(comm, count);
     put(&comm->room->sends[comm->rank][peer], comm, (void *)(size_t)from, count);
     pthread_mutex_unlock(&lock);
     return ncclSuccess;

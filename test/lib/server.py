@@ -60,6 +60,7 @@ class Server:
         line = self.replies.readline() if in_time else b""
         if not in_time:
             self.process.kill()
+            self.process.wait()
         status = int(line) if line else self.process.wait() if in_time else None
         return status, take(self.out), take(self.error)
 

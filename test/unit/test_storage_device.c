@@ -92,24 +92,24 @@ static void close_file(struct sx_device_files *files, struct sx_device_file *fil
     free(file);
 }
 
-static enum sx_status read_all(struct sx_device_files *files, const struct sx_device_file *file,
-                               const struct sx_transfer *transfers, int n, const atomic_bool *cancel,
-                               struct sx_error *error) {
+static enum sx_status read_file(struct sx_device_files *files, const struct sx_device_file *file,
+                                const struct sx_transfer *transfer, const atomic_bool *cancel,
+                                struct sx_error *error) {
     (void)files;
-    for (int i = 0; i < n; i++) {
-        const struct sx_transfer *each = &transfers[i];
-        assert(each->offset % UNIT == 0 && each->length_bytes % UNIT == 0 && (uintptr_t)each->to % UNIT == 0);
-        assert(each->needed_bytes <= each->length_bytes && each->needed_bytes + UNIT > each->length_bytes);
-        if (cancel && *cancel)
-            return sx_error_set(error, SX_CANCELLED, "cancelled");
-        usleep(device.delay_us);
-        const bool fails = ++device.n_reads == device.fails_at;
-        const ssize_t got = fails               ? -1
-                            : device.is_instant ? (ssize_t)each->length_bytes
-                                                : pread(file->fd, each->to, each->length_bytes, each->offset);
-        if (got < (ssize_t)each->needed_bytes)
-            return sx_error_set(error, SX_FILE, "got %zd of %zu", got, each->needed_bytes);
-    }
+    assert(transfer->offset % UNIT == 0 && transfer->length_bytes % UNIT == 0);
+    assert((uintptr_t)transfer->to % UNIT == 0);
+    assert(transfer->needed_bytes <= transfer->length_bytes);
+    assert(transfer->needed_bytes + UNIT > transfer->length_bytes);
+    if (cancel && *cancel)
+        return sx_error_set(error, SX_CANCELLED, "cancelled");
+    usleep(device.delay_us);
+    const bool fails = ++device.n_reads == device.fails_at;
+    const ssize_t got = fails ? -1
+                        : device.is_instant
+                            ? (ssize_t)transfer->length_bytes
+                            : pread(file->fd, transfer->to, transfer->length_bytes, transfer->offset);
+    if (got < (ssize_t)transfer->needed_bytes)
+        return sx_error_set(error, SX_FILE, "got %zd of %zu", got, transfer->needed_bytes);
     return SX_OK;
 }
 
@@ -128,7 +128,7 @@ static const struct sx_device_files_ops ops = {
     .takes = takes,
     .file_open = open_file,
     .file_close = close_file,
-    .read = read_all,
+    .read = read_file,
     .peek = peek,
 };
 static const struct sx_backend backend = {.name = "made up", .files = &ops};

@@ -216,11 +216,15 @@ static enum sx_status refuse(ssize_t result, const struct sx_transfer *transfer,
 }
 
 /* A read may give less than was asked for; what is left begins where it stopped. */
-static enum sx_status read_one(struct sx_device_files *files, const struct sx_device_file *file,
-                               const struct sx_transfer *transfer, struct sx_error *error) {
+static enum sx_status read_file(struct sx_device_files *files, const struct sx_device_file *file,
+                                const struct sx_transfer *transfer, const atomic_bool *cancel,
+                                struct sx_error *error) {
     char *base = base_of(files, transfer->to);
     const off_t at = (char *)transfer->to - base;
     size_t done = 0;
+    SX_TRY(enter(files, error));
+    if (cancel && atomic_load_explicit(cancel, memory_order_relaxed))
+        return sx_error_set(error, SX_CANCELLED, "the query was cancelled");
     while (done < transfer->needed_bytes) {
         const ssize_t result =
             files->cufile.cuFileRead(file->handle, base, transfer->length_bytes - done,
@@ -230,18 +234,6 @@ static enum sx_status read_one(struct sx_device_files *files, const struct sx_de
         if (result <= 0)
             return refuse(result, transfer, error);
         done += (size_t)result;
-    }
-    return SX_OK;
-}
-
-static enum sx_status read_all(struct sx_device_files *files, const struct sx_device_file *file,
-                               const struct sx_transfer *transfers, int n_transfers,
-                               const atomic_bool *cancel, struct sx_error *error) {
-    SX_TRY(enter(files, error));
-    for (int i = 0; i < n_transfers; i++) {
-        if (cancel && atomic_load_explicit(cancel, memory_order_relaxed))
-            return sx_error_set(error, SX_CANCELLED, "the query was cancelled");
-        SX_TRY(read_one(files, file, &transfers[i], error));
     }
     return SX_OK;
 }
@@ -349,6 +341,6 @@ const struct sx_device_files_ops sx_cuda_files = {
     .takes = takes,
     .file_open = open_file,
     .file_close = close_file,
-    .read = read_all,
+    .read = read_file,
     .peek = peek,
 };

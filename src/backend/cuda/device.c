@@ -152,6 +152,15 @@ static struct sx_pool_usage get_memory_usage(const struct sx_backend *backend) {
     return sx_pool_usage(((const struct cuda_device *)backend)->budget);
 }
 
+/* Two words of the bus a clock. */
+static double memory_rate(int ordinal) {
+    int clock_khz = 0, bus_bits = 0;
+    if (cudaDeviceGetAttribute(&clock_khz, cudaDevAttrMemoryClockRate, ordinal) != cudaSuccess ||
+        cudaDeviceGetAttribute(&bus_bits, cudaDevAttrGlobalMemoryBusWidth, ordinal) != cudaSuccess)
+        return 0;
+    return 2e3 * clock_khz * bus_bits / 8;
+}
+
 enum sx_status sx_cuda_open(const struct sx_cuda_choice *choice, size_t limit_bytes, int n_sharing,
                             const struct sx_backend **out_backend, const char **out_name,
                             struct sx_error *error) {
@@ -186,7 +195,8 @@ enum sx_status sx_cuda_open(const struct sx_cuda_choice *choice, size_t limit_by
         .name = "cuda",
         .traits = {.chunk_rows = chunk_rows(device->limit_bytes),
                    .joins_groups = true,
-                   .memory_bytes = device->limit_bytes},
+                   .memory_bytes = device->limit_bytes,
+                   .memory_bytes_per_second = memory_rate(choice->ordinal)},
         .ops = operations,
         .io_pool_create = sx_cuda_io_pool_create,
         .link_measure = sx_cuda_link_measure,

@@ -56,16 +56,13 @@ enum sx_status gather_end(struct gather *gather, enum sx_status status, struct s
     return status;
 }
 
-/* A constant is one for any rows. */
-static enum sx_status add_column(struct gather *gather, const struct sx_tensor *column,
+enum sx_status gather_add_column(struct gather *gather, const struct sx_tensor *column,
                                  struct sx_tensor *out_column) {
     if (column->layout == SX_CONSTANT) {
         sx_tensor_share(column, out_column);
         out_column->length = gather->rows;
         return SX_OK;
     }
-    if (column->layout == SX_DICT && column->dict->values.length == 0)
-        return sx_cuda_gather(&gather->stream->base, column, gather->index, out_column);
     return gather_add(gather, column, &(struct gather_from){column->values, column->valid, 0}, out_column);
 }
 
@@ -77,7 +74,7 @@ enum sx_status sx_cuda_gather_columns(struct sx_stream *base, const struct sx_te
     enum sx_status status = SX_OK;
     int made = 0;
     while (made < n && status == SX_OK) {
-        status = add_column(&gather, columns[made], &out_columns[made]);
+        status = gather_add_column(&gather, columns[made], &out_columns[made]);
         made += status == SX_OK;
     }
     return gather_end(&gather, status, out_columns, made);

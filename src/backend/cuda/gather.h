@@ -24,6 +24,9 @@ struct gather_from {
 /* A column like `like` (FLAT, or DICT; its own values are not looked at), which is there after the end. */
 SX_MUST_CHECK enum sx_status gather_add(struct gather *gather, const struct sx_tensor *like,
                                         const struct gather_from *from, struct sx_tensor *out_column);
+/* A column of any layout, from itself; a constant is one for any rows. */
+SX_MUST_CHECK enum sx_status gather_add_column(struct gather *gather, const struct sx_tensor *column,
+                                               struct sx_tensor *out_column);
 /* `status` is that of adding the `n` columns; after a failure, its own too, they are released. */
 SX_MUST_CHECK enum sx_status gather_end(struct gather *gather, enum sx_status status,
                                         struct sx_tensor *columns, int n);

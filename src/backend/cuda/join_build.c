@@ -227,6 +227,7 @@ static enum sx_status make_filter(struct cuda_stream *stream, const struct sx_jo
     cuda_join_fill_filter(stream->handle, &table, join->rows);
     SX_GO(cuda_launched(stream, "a join's filter"));
     SX_GO(cuda_sync(stream, "a join's filter is whole"));
+    cuda_share(stream, words->data);
     join->filter->n_words = table.filter_words;
     join->filter->words = words;
     words = NULL;

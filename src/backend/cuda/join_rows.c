@@ -1,7 +1,6 @@
 /* A join's payload, by columns or by rows. A row's columns lie side by side where there are several and the
  * table is large, so that a build row at random costs its sectors once and not one a column: 32 bytes in
  * place of 32 a column. Making rows moves them twice, in order. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "backend/cuda/gather.h"
@@ -83,9 +82,11 @@ enum sx_status cuda_join_make_rows(struct cuda_stream *stream, struct sx_join *j
         return SX_OK;
     const uint32_t step = place_columns(join, join->rows_at, join->rows_valid_at);
     const size_t bytes = (size_t)step * (size_t)join->rows;
-    if (step > CUDA_MOST_STEP || bytes < LEAST_BYTES ||
+    const struct sx_pool_usage usage = sx_pool_usage(stream->device->budget);
+    /* Columns do where there is no memory for both; nothing is driven out for rows. */
+    if (step > CUDA_MOST_STEP || bytes < LEAST_BYTES || usage.used_bytes + bytes > usage.limit_bytes ||
         sx_buffer_create(stream->base.pool, bytes, &join->payload_rows, &ignored) != SX_OK)
-        return SX_OK; /* columns do where there is no memory for both */
+        return SX_OK;
     launch_moves(stream, join, join->payload_rows->data, step);
     join->rows_step = step;
     for (int k = 0; k < join->n_payload; k++)
@@ -93,46 +94,32 @@ enum sx_status cuda_join_make_rows(struct cuda_stream *stream, struct sx_join *j
     return cuda_launched(stream, "rows of a build side");
 }
 
-static enum sx_status gather_from_rows(struct cuda_stream *stream, const struct sx_join *join,
-                                       const int32_t *payload, int n, const struct sx_tensor *build_rows,
-                                       struct sx_tensor *out_columns) {
-    const uint8_t *rows = join->payload_rows->data;
-    struct gather gather = {.stream = stream,
-                            .index = build_rows,
-                            .rows = build_rows->length,
-                            .table = rows,
-                            .step = join->rows_step};
-    enum sx_status status = SX_OK;
-    int made = 0;
-    while (made < n && status == SX_OK) {
-        const int k = payload[made];
-        const struct gather_from from = {rows + join->rows_at[k],
-                                         join->rows_valid_at[k] ? rows + join->rows_valid_at[k] : NULL,
-                                         join->rows_step};
-        status = gather_add(&gather, &join->payload[k], &from, &out_columns[made]);
-        made += status == SX_OK;
-    }
-    return gather_end(&gather, status, out_columns, made);
-}
-
-static enum sx_status gather_from_columns(struct sx_stream *base, const struct sx_join *join,
-                                          const int32_t *payload, int n, const struct sx_tensor *build_rows,
-                                          struct sx_tensor *out_columns) {
-    const struct sx_tensor **columns = calloc((size_t)n + 1, sizeof *columns);
-    if (!columns)
-        return sx_error_set(&base->error, SX_OUT_OF_MEMORY, "no memory for %d columns", n);
-    for (int i = 0; i < n; i++)
-        columns[i] = &join->payload[payload[i]];
-    const enum sx_status status = sx_cuda_gather_columns(base, columns, n, build_rows, out_columns);
-    free(columns);
-    return status;
+/* Column k of the payload, from the rows or from itself. */
+static enum sx_status add_payload(struct gather *gather, const struct sx_join *join, int k,
+                                  struct sx_tensor *out_column) {
+    const uint8_t *rows = gather->table;
+    if (!rows)
+        return gather_add_column(gather, &join->payload[k], out_column);
+    const struct gather_from from = {rows + join->rows_at[k],
+                                     join->rows_valid_at[k] ? rows + join->rows_valid_at[k] : NULL,
+                                     join->rows_step};
+    return gather_add(gather, &join->payload[k], &from, out_column);
 }
 
 enum sx_status sx_cuda_join_gather(struct sx_stream *base, const struct sx_join *join, const int32_t *payload,
                                    int n, const struct sx_tensor *build_rows, struct sx_tensor *out_columns) {
     struct cuda_stream *stream;
     SX_TRY(cuda_enter(base, &stream));
-    if (join->payload_rows)
-        return gather_from_rows(stream, join, payload, n, build_rows, out_columns);
-    return gather_from_columns(base, join, payload, n, build_rows, out_columns);
+    struct gather gather = {.stream = stream,
+                            .index = build_rows,
+                            .rows = build_rows->length,
+                            .table = join->payload_rows ? join->payload_rows->data : NULL,
+                            .step = join->rows_step};
+    enum sx_status status = SX_OK;
+    int made = 0;
+    while (made < n && status == SX_OK) {
+        status = add_payload(&gather, join, payload[made], &out_columns[made]);
+        made += status == SX_OK;
+    }
+    return gather_end(&gather, status, out_columns, made);
 }

@@ -64,11 +64,11 @@ void cuda_rows_place_strings(cudaStream_t stream, struct sx_string *views, int64
 /* ---- rows_packed.cu ---- */
 
 /* Of each block's vectors, block after block: base and bits, and the bytes of its words. */
-void cuda_rows_measure(cudaStream_t stream, struct cuda_column column, const struct cuda_rows_parts *parts,
-                       const struct cuda_rows_blocks *blocks, int n_vectors,
-                       struct sx_pack_block *out_entries, int64_t *out_bytes);
+void cuda_rows_measure(cudaStream_t stream, struct cuda_column column, int width,
+                       const struct cuda_rows_parts *parts, const struct cuda_rows_blocks *blocks,
+                       int n_vectors, struct sx_pack_block *out_entries, int64_t *out_bytes);
 /* A column's blocks to its places. `sums`: the exclusive sum of the bytes of words. */
-void cuda_rows_pack_blocks(cudaStream_t stream, struct cuda_column column,
+void cuda_rows_pack_blocks(cudaStream_t stream, struct cuda_column column, int width,
                            const struct cuda_rows_parts *parts, const struct cuda_rows_blocks *blocks,
                            int n_vectors, const struct sx_pack_block *entries, const int64_t *sums,
                            const struct cuda_rows_place *places);

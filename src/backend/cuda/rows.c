@@ -136,8 +136,8 @@ static enum sx_status measure_blocks(struct packing *packing, int c, int64_t *ou
     SX_TRY(sx_buffer_create(stream->base.pool, ((size_t)n + 1) * sizeof(struct sx_pack_block),
                             &packing->entries[c], &stream->base.error));
     int64_t *sums = packing->sums[c]->data;
-    cuda_rows_measure(stream->handle, cuda_column_of(column), &packing->parts, &packing->blocks, n_vectors,
-                      packing->entries[c]->data, sums);
+    cuda_rows_measure(stream->handle, cuda_column_of(column), (int)sx_type_bytes(column->type),
+                      &packing->parts, &packing->blocks, n_vectors, packing->entries[c]->data, sums);
     cuda_exclusive_sum(stream->handle, sums, n, sums, packing->scratch->data);
     cuda_rows_part_sums(stream->handle, sums, packing->blocks.firsts, packing->n_parts, n_vectors, out_ends);
     return SX_OK;
@@ -215,13 +215,13 @@ static enum sx_status make_part(struct packing *packing, int part, int64_t seque
 static void fill_column(struct packing *packing, int c, const struct cuda_rows_place *places) {
     struct cuda_stream *stream = packing->stream;
     const struct cuda_column column = cuda_column_of(&packing->batch->columns[c]);
+    const int width = (int)sx_type_bytes(packing->batch->columns[c].type);
     const int64_t *sums = packing->sums[c] ? packing->sums[c]->data : NULL;
     if (packing->shapes[c].encoding == SX_ROWS_PACKED)
-        cuda_rows_pack_blocks(stream->handle, column, &packing->parts, &packing->blocks,
+        cuda_rows_pack_blocks(stream->handle, column, width, &packing->parts, &packing->blocks,
                               vectors_of(packing, c), packing->entries[c]->data, sums, places);
     else
-        cuda_rows_pack(stream->handle, column, (int)sx_type_bytes(packing->batch->columns[c].type),
-                       &packing->parts, places, sums);
+        cuda_rows_pack(stream->handle, column, width, &packing->parts, places, sums);
 }
 
 static enum sx_status fill_parts(struct packing *packing) {

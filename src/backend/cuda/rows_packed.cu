@@ -211,12 +211,6 @@ __global__ void unpack_blocks(const struct cuda_rows_packed packed, T *out_value
 
 /* ---- launching ---- */
 
-enum { MOST_BLOCKS = 132 * 16 };
-
-static unsigned grid_of(int64_t n_blocks) {
-    return n_blocks < 1 ? 1 : n_blocks < MOST_BLOCKS ? (unsigned)n_blocks : (unsigned)MOST_BLOCKS;
-}
-
 /* Calls f with a zero of the integers' type. */
 template <typename F> static void for_width(int width, F f) {
     switch (width) {
@@ -228,46 +222,30 @@ template <typename F> static void for_width(int width, F f) {
     }
 }
 
-static int width_of(const struct cuda_column &column) {
-    switch (column.phys) {
-    case SX_PHYS_I8:
-    case SX_PHYS_U8: return 1;
-    case SX_PHYS_I16:
-    case SX_PHYS_U16: return 2;
-    case SX_PHYS_I32:
-    case SX_PHYS_U32:
-    case SX_PHYS_F32: return 4;
-    case SX_PHYS_I64:
-    case SX_PHYS_U64:
-    case SX_PHYS_F64: return 8;
-    default: return 16;
-    }
-}
-
 extern "C" {
 
-void cuda_rows_measure(cudaStream_t stream, struct cuda_column column, const struct cuda_rows_parts *parts,
-                       const struct cuda_rows_blocks *blocks, int n_vectors,
-                       struct sx_pack_block *out_entries, int64_t *out_bytes) {
-    for_width(width_of(column), [&](auto zero) {
-        SX_LAUNCH(measure_blocks<decltype(zero)>, grid_of(blocks->n), CUDA_THREADS, 0, stream, column, *parts,
-                  *blocks, n_vectors, out_entries, out_bytes);
+void cuda_rows_measure(cudaStream_t stream, struct cuda_column column, int width,
+                       const struct cuda_rows_parts *parts, const struct cuda_rows_blocks *blocks,
+                       int n_vectors, struct sx_pack_block *out_entries, int64_t *out_bytes) {
+    for_width(width, [&](auto zero) {
+        SX_LAUNCH(measure_blocks<decltype(zero)>, cuda_blocks(blocks->n, 1), CUDA_THREADS, 0, stream, column,
+                  *parts, *blocks, n_vectors, out_entries, out_bytes);
     });
 }
 
-void cuda_rows_pack_blocks(cudaStream_t stream, struct cuda_column column,
+void cuda_rows_pack_blocks(cudaStream_t stream, struct cuda_column column, int width,
                            const struct cuda_rows_parts *parts, const struct cuda_rows_blocks *blocks,
                            int n_vectors, const struct sx_pack_block *entries, const int64_t *sums,
                            const struct cuda_rows_place *places) {
-    for_width(width_of(column), [&](auto zero) {
-        SX_LAUNCH(pack_blocks<decltype(zero)>, grid_of(blocks->n), CUDA_THREADS, 0, stream, column, *parts,
-                  *blocks, n_vectors, entries, sums, places);
+    for_width(width, [&](auto zero) {
+        SX_LAUNCH(pack_blocks<decltype(zero)>, cuda_blocks(blocks->n, 1), CUDA_THREADS, 0, stream, column,
+                  *parts, *blocks, n_vectors, entries, sums, places);
     });
 }
 
 void cuda_rows_unpack_blocks(cudaStream_t stream, const struct cuda_rows_packed *packed, int width,
                              void *out_values, uint8_t *out_valid, struct cuda_control *control) {
-    const unsigned blocks = grid_of(pack_blocks_of(packed->rows));
+    const unsigned blocks = cuda_blocks(pack_blocks_of(packed->rows), 1);
     for_width(width, [&](auto zero) {
         SX_LAUNCH(unpack_blocks<decltype(zero)>, blocks, CUDA_THREADS, 0, stream, *packed,
                   (decltype(zero) *)out_values, out_valid, control);

@@ -1,0 +1,69 @@
+/* When rows between devices are packed: by the link's pace, how busy it is, and what packing has brought. */
+#include <assert.h>
+#include <stdio.h>
+
+#include "exec/exchange.h"
+
+enum { MS = 1000000 };
+/* 4.8 TB/s. */
+static const double memory_ns_a_byte = 1 / 4800.0;
+
+/* The link was busy for `busy` of the time since the last look, 10 ms ago. */
+static bool decide(struct exchange_device_packing *packing, double gb_a_second, double busy) {
+    const struct sx_net_pace pace = {.busy_ns = packing->pace.busy_ns + (int64_t)(10 * MS * busy),
+                                     .ns_a_byte = gb_a_second > 0 ? 1 / gb_a_second : 0};
+    exchange_device_decide(packing, &pace, memory_ns_a_byte, packing->looked_ns + 10 * MS);
+    return packing->is_on;
+}
+
+static struct exchange_device_packing started(double plain_bytes, double packed_bytes) {
+    return (struct exchange_device_packing){.row_bytes = {plain_bytes, packed_bytes}, .looked_ns = MS};
+}
+
+static void test_pace(void) {
+    static const struct {
+        double gb_a_second;
+        bool packs;
+    } links[] = {{0, false}, {1, true}, {20, true}, {33, true}, {50, true}, {300, false}, {450, false}};
+    for (size_t i = 0; i < sizeof links / sizeof *links; i++) {
+        struct exchange_device_packing guessed = started(24, 0), known = started(24, 12);
+        assert(decide(&guessed, links[i].gb_a_second, 1) == links[i].packs);
+        assert(decide(&known, links[i].gb_a_second, 1) == links[i].packs);
+    }
+}
+
+static void test_bound(void) {
+    struct exchange_device_packing packing = started(24, 0);
+    assert(!decide(&packing, 20, 0.4));
+    assert(decide(&packing, 20, 0.6));
+    packing.row_bytes[1] = 6;
+    assert(decide(&packing, 20, 0.2)); /* it would be busy for 0.8 of the time */
+    assert(!decide(&packing, 20, 0.1));
+}
+
+/* What can't be made smaller is not packed again, whatever the link. */
+static void test_ratio(void) {
+    struct exchange_device_packing packing = started(24, 24);
+    assert(!decide(&packing, 1, 1));
+    packing = started(24, 2);
+    assert(decide(&packing, 100, 1));
+}
+
+/* The first look tells nothing, and neither does one before a plain batch. */
+static void test_first(void) {
+    struct exchange_device_packing packing = {.row_bytes = {24, 0}};
+    const struct sx_net_pace pace = {.busy_ns = 100 * MS, .ns_a_byte = 1};
+    exchange_device_decide(&packing, &pace, memory_ns_a_byte, 5 * MS);
+    assert(!packing.is_on && packing.looked_ns == 5 * MS);
+    packing.row_bytes[0] = 0;
+    assert(!decide(&packing, 1, 1));
+}
+
+int main(void) {
+    test_pace();
+    test_bound();
+    test_ratio();
+    test_first();
+    puts("ok");
+    return 0;
+}
