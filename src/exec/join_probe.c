@@ -2,6 +2,7 @@
  * what is made of them depends on the kind of join. */
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "exec/join_mark.h"
 #include "exec/operators.h"
 
@@ -190,14 +191,10 @@ static enum sx_status fold_matched(struct probing *p) {
 /* Takes over the tensor. A row that matches often is not kept as often. */
 static enum sx_status note_matched(struct probing *p, struct sx_tensor *probe_rows) {
     enum { MOST_ROUNDS = 16 };
-    if (p->n_matched == p->capacity_matched) {
-        int64_t capacity = p->capacity_matched ? 2 * p->capacity_matched : 8;
-        struct sx_tensor *grown = realloc(p->matched, (size_t)capacity * sizeof *grown);
-        if (!grown)
-            return sx_no_memory(sx_worker_error(p->worker), "a join's matches");
-        p->matched = grown;
-        p->capacity_matched = capacity;
-    }
+    struct sx_tensor *grown = sx_array_grow(p->matched, sizeof *grown, p->n_matched, &p->capacity_matched);
+    if (!grown)
+        return sx_no_memory(sx_worker_error(p->worker), "a join's matches");
+    p->matched = grown;
     p->pairs += probe_rows->length;
     p->listed += probe_rows->length;
     p->matched[p->n_matched++] = *probe_rows;
