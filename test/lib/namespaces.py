@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import time
 
 from check import skip
 from ranks import rank_environment
@@ -62,7 +63,17 @@ class TwoHosts:
             if done.returncode:
                 self.__exit__()
                 skip(f"{' '.join(step)}: {done.stderr.strip()}")
+        self.wait_for_links()
         return self
+
+    def wait_for_links(self):
+        """The kernel looks at a new link up to a second late; until then UCX takes it for one that is down."""
+        for _ in range(200):
+            if all(" UP " in run("ip", "-n", name, "-br", "link", "show", name).stdout for name in self.names):
+                return
+            time.sleep(0.05)
+        self.__exit__()
+        skip("the links do not come up")
 
     def __exit__(self, *_):
         for name in self.names:
