@@ -86,8 +86,8 @@ static void add_ranks(struct text *out, const struct stachio_report *report) {
     for (int r = 0; r < report->n_ranks; r++) {
         const struct stachio_rank *rank = &report->ranks[r];
         snprintf(label, sizeof label, "Rank %d", r);
-        text_format(out, "%-14s host %s, pid %" PRId64 ": %s%s%s\n", label, rank->host, rank->pid,
-                    rank->device, *rank->bus ? " at " : "", rank->bus);
+        text_format(out, "%-14s host %s, pid %" PRId64 ": %s%s%s, processors %s\n", label, rank->host,
+                    rank->pid, rank->device, *rank->bus ? " at " : "", rank->bus, rank->processors);
     }
 }
 

@@ -7,6 +7,7 @@
 #include "api/launch.h"
 #include "api/library.h"
 #include "api/parts.h"
+#include "api/processors.h"
 #include "api/ranks.h"
 #include "api/system.h"
 #include "base/huge_pages.h"
@@ -52,12 +53,16 @@ static enum stachio_status read_options(const struct stachio_options *given,
     if ((int)out_options->shuffle < STACHIO_SHUFFLE_AUTO || out_options->shuffle > STACHIO_SHUFFLE_TWO_LEVEL)
         return sx_api_error(error, STACHIO_USAGE, "shuffle: there is no number %d",
                             (int)out_options->shuffle);
-    const int sharing = sx_launch_local_ranks();
-    if (!out_options->threads)
-        out_options->threads = (sx_system_processors() + sharing - 1) / sharing;
-    if (!out_options->memory_limit_bytes)
-        out_options->memory_limit_bytes = sx_system_memory() / 5 * 4 / (uint64_t)sharing;
     return STACHIO_OK;
+}
+
+/* What was left open, by what the process may use and does not share. */
+static void choose_rest(struct stachio_options *options, const struct sx_sharing *sharing) {
+    const struct sx_processors processors = sx_processors_own();
+    if (!options->threads)
+        options->threads = (sx_processors_count(&processors) + sharing->processors - 1) / sharing->processors;
+    if (!options->memory_limit_bytes)
+        options->memory_limit_bytes = sx_system_memory() / 5 * 4 / (uint64_t)sharing->host;
 }
 
 /* Without a GPU the operating system's cache of files does as well. */
@@ -91,11 +96,12 @@ static enum sx_status open_device_cache(struct stachio_db *db, const struct sx_n
     return SX_OK;
 }
 
-/* The ranks of a host get its GPUs in turn; those that share one share its memory. */
-static enum sx_status open_device(struct stachio_db *db, struct sx_net *net,
-                                  const struct stachio_options *options, struct sx_error *error) {
-    const size_t limit = (size_t)options->device_memory_limit_bytes;
-    int local_rank = 0, n_sharing = 1;
+/* The ranks of a host get its GPUs in turn, and processors near to them. */
+static enum sx_status take_seat(struct stachio_db *db, struct sx_net *net,
+                                const struct stachio_options *options, struct sx_sharing *out_sharing,
+                                struct sx_error *error) {
+    int local_rank = 0;
+    *out_sharing = (struct sx_sharing){1, 1, 1};
     if (net) {
         db->seats = calloc((size_t)sx_net_size(net), sizeof *db->seats);
         if (!db->seats)
@@ -103,20 +109,27 @@ static enum sx_status open_device(struct stachio_db *db, struct sx_net *net,
         SX_TRY(sx_seats_meet(net, db->seats, &local_rank, error));
     }
     SX_TRY(sx_device_choose(options->device, local_rank, &db->device, error));
-    if (net)
-        SX_TRY(sx_seats_tell(net, &db->device, db->seats, &n_sharing, error));
-    return sx_device_open(&db->device, limit, n_sharing, &db->backend, error);
+    if (!net)
+        return SX_OK;
+    sx_processors_settle(db->device.library ? db->device.choice.bus : "", local_rank);
+    return sx_seats_tell(net, &db->device, db->seats, out_sharing, error);
 }
 
 static const enum sx_shuffle shuffles[] = {[STACHIO_SHUFFLE_AUTO] = SX_SHUFFLE_AUTO,
                                            [STACHIO_SHUFFLE_ONE_LEVEL] = SX_SHUFFLE_ONE_LEVEL,
                                            [STACHIO_SHUFFLE_TWO_LEVEL] = SX_SHUFFLE_TWO_LEVEL};
 
-static enum sx_status open_parts(struct stachio_db *db, struct sx_net *net,
-                                 const struct stachio_options *options, struct sx_error *error) {
-    size_t limit = options->memory_limit_bytes < SIZE_MAX ? (size_t)options->memory_limit_bytes : SIZE_MAX;
+static enum sx_status open_parts(struct stachio_db *db, struct sx_net *net, struct stachio_options *options,
+                                 struct sx_error *error) {
+    struct sx_sharing sharing;
+    SX_TRY(take_seat(db, net, options, &sharing, error));
+    choose_rest(options, &sharing);
+    const size_t limit =
+        options->memory_limit_bytes < SIZE_MAX ? (size_t)options->memory_limit_bytes : SIZE_MAX;
+    db->threads = options->threads;
     SX_TRY(sx_pool_create(limit, &db->pool, error));
-    SX_TRY(open_device(db, net, options, error));
+    SX_TRY(sx_device_open(&db->device, (size_t)options->device_memory_limit_bytes, sharing.device,
+                          &db->backend, error));
     if (options->io == STACHIO_IO_GDS && !db->backend->files)
         return sx_error_set(error, SX_USAGE, "io gds: the device is the CPU; use another");
     db->io = options->io;
@@ -144,7 +157,6 @@ enum stachio_status sx_db_open(const struct stachio_options *options, struct sx_
     atomic_init(&db->references, 1);
     atomic_init(&db->engine, (int)known.engine);
     pthread_mutex_init(&db->lock, NULL);
-    db->threads = known.threads;
     struct sx_error inner = {0};
     if (open_parts(db, net, &known, &inner) != SX_OK) {
         sx_db_release(db);
@@ -159,15 +171,16 @@ enum stachio_status stachio_open(const struct stachio_options *options, struct s
                                  struct stachio_error *error) {
     enum { MOST_RANKS = 128 };
     const size_t needed = offsetof(struct stachio_options, device) + sizeof options->device;
+    sx_processors_unbind();
     sx_device_prepare(options && options->size_bytes >= needed ? options->device : STACHIO_DEVICE_AUTO);
     if (sx_launch_ranks() > 1)
         return sx_ranks_open_launched(options, out_db, error);
     const char *ranks = sx_environment("STACHIO_LOCAL_RANKS");
     const int n = ranks ? atoi(ranks) : 1;
     if (n > MOST_RANKS)
-        return sx_api_error(error, STACHIO_USAGE, "STACHIO_LOCAL_RANKS: %d is more than %d", n, (int)MOST_RANKS);
-    return n > 1 ? sx_ranks_open_local(options, n, out_db, error)
-                 : sx_db_open(options, NULL, out_db, error);
+        return sx_api_error(error, STACHIO_USAGE, "STACHIO_LOCAL_RANKS: %d is more than %d", n,
+                            (int)MOST_RANKS);
+    return n > 1 ? sx_ranks_open_local(options, n, out_db, error) : sx_db_open(options, NULL, out_db, error);
 }
 
 struct stachio_db *sx_db_retain(struct stachio_db *db) {

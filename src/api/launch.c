@@ -5,10 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "api/library.h"
-#include "api/system.h"
 #include "net/ucx/load.h"
 
 static int number_of(const char *variable) {
@@ -27,28 +25,6 @@ int sx_launch_ranks(void) {
     if (!ranks && sx_environment("PMIX_RANK") && sx_environment("SLURM_PROCID"))
         ranks = number_of("SLURM_STEP_NUM_TASKS");
     return ranks ? ranks : 1;
-}
-
-/* Slurm's numbers of tasks on each node, as in "4(x2),1": that of node number `node`; 0: not told. */
-static int tasks_of_node(const char *list, int node) {
-    while (list && *list) {
-        char *end;
-        const long tasks = strtol(list, &end, 10);
-        const long times = strncmp(end, "(x", 2) == 0 ? strtol(end + 2, &end, 10) : 1;
-        if (node < times)
-            return tasks > 0 && tasks < 1 << 20 ? (int)tasks : 0;
-        node -= (int)times;
-        list = strchr(end, ',');
-        list = list ? list + 1 : NULL;
-    }
-    return 0;
-}
-
-int sx_launch_local_ranks(void) {
-    int ranks = number_of("OMPI_COMM_WORLD_LOCAL_SIZE");
-    if (!ranks && sx_launch_ranks() > 1)
-        ranks = tasks_of_node(sx_environment("SLURM_STEP_TASKS_PER_NODE"), number_of("SLURM_NODEID"));
-    return ranks && sx_system_processors() >= sysconf(_SC_NPROCESSORS_ONLN) ? ranks : 1;
 }
 
 /* UCX reads these when it is loaded. It is to leave signals alone, and errors are told by us. */

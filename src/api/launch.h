@@ -12,10 +12,6 @@ void sx_launch_prepare_nccl(bool is_one_host, const char *interface);
  * batch script, is no launch, and neither is srun without an MPI interface. */
 int sx_launch_ranks(void);
 
-/* How many of them share this host's processors and memory; 1 where each is bound to processors of its own,
- * or the launcher does not tell. */
-int sx_launch_local_ranks(void);
-
 /* The net of the launch: collective over its ranks, once in a process. With one rank it is the "self" net.
  * Else libstachio_net.so is loaded (beside libstachio, or what STACHIO_NET_LIBRARY names); SX_USAGE where
  * that fails. `interface`: the network interface to use alone, or NULL. */

@@ -176,7 +176,7 @@ static int copy_ranks(struct stachio_query *query, const struct stachio_rank **o
     struct stachio_rank *ranks = SX_ARENA_ARRAY(&query->arena, n, struct stachio_rank);
     for (int r = 0; ranks && r < n; r++) {
         const struct sx_seat *seat = &db->seats[r];
-        ranks[r] = (struct stachio_rank){seat->host, seat->pid, seat->device, seat->bus};
+        ranks[r] = (struct stachio_rank){seat->host, seat->pid, seat->device, seat->bus, seat->processors};
     }
     *out_ranks = ranks;
     return ranks ? n : 0;

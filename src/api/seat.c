@@ -1,8 +1,11 @@
 #include "api/seat.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "api/processors.h"
 
 struct sx_seat sx_seat_here(void) {
     struct sx_seat seat = {.pid = getpid()};
@@ -22,16 +25,31 @@ enum sx_status sx_seats_meet(struct sx_net *net, struct sx_seat *out_seats, int 
     return SX_OK;
 }
 
+/* The first rank of its process: ranks of a test are threads of one. */
+static bool is_first(const struct sx_seat *seats, int rank) {
+    for (int r = 0; r < rank; r++)
+        if (seats[r].pid == seats[rank].pid && strcmp(seats[r].host, seats[rank].host) == 0)
+            return false;
+    return true;
+}
+
 enum sx_status sx_seats_tell(struct sx_net *net, const struct sx_device *device, struct sx_seat *seats,
-                             int *out_sharing, struct sx_error *error) {
+                             struct sx_sharing *out_sharing, struct sx_error *error) {
     struct sx_seat own = sx_seat_here();
     const bool has_gpu = device->library != NULL;
+    const struct sx_processors processors = sx_processors_own();
     snprintf(own.device, sizeof own.device, "%s", has_gpu ? device->choice.name : "cpu");
     snprintf(own.bus, sizeof own.bus, "%s", has_gpu ? device->choice.bus : "");
+    sx_processors_text(&processors, own.processors, sizeof own.processors);
     SX_TRY(sx_net_gather(net, &own, sizeof own, seats, NULL, error));
-    int sharing = 0;
-    for (int r = 0; r < sx_net_size(net); r++)
-        sharing += strcmp(seats[r].host, own.host) == 0 && strcmp(seats[r].bus, own.bus) == 0;
-    *out_sharing = sharing;
+    *out_sharing = (struct sx_sharing){0};
+    for (int r = 0; r < sx_net_size(net); r++) {
+        if (strcmp(seats[r].host, own.host) != 0)
+            continue;
+        const bool is_process = is_first(seats, r);
+        out_sharing->host += is_process;
+        out_sharing->processors += is_process && strcmp(seats[r].processors, own.processors) == 0;
+        out_sharing->device += strcmp(seats[r].bus, own.bus) == 0;
+    }
     return SX_OK;
 }

@@ -11,6 +11,13 @@ struct sx_seat {
     int64_t pid;
     char device[256]; /* "cpu", or the GPU's name */
     char bus[32];     /* PCI address; empty: the CPU */
+    char processors[512];
+};
+
+/* What a rank has not alone. */
+struct sx_sharing {
+    int host, processors; /* processes on the host, and those with the same processors; this one counts */
+    int device;           /* ranks on the GPU */
 };
 
 /* This rank's, without the device. */
@@ -18,8 +25,9 @@ struct sx_seat sx_seat_here(void);
 /* Collective: out_seats of all ranks, *out_local_rank among those of this one's host. */
 SX_MUST_CHECK enum sx_status sx_seats_meet(struct sx_net *net, struct sx_seat *out_seats, int *out_local_rank,
                                            struct sx_error *error);
-/* Collective, after that: adds the devices. *out_sharing: how many ranks have this one's GPU. */
+/* Collective, after that: adds the devices and processors. */
 SX_MUST_CHECK enum sx_status sx_seats_tell(struct sx_net *net, const struct sx_device *device,
-                                           struct sx_seat *seats, int *out_sharing, struct sx_error *error);
+                                           struct sx_seat *seats, struct sx_sharing *out_sharing,
+                                           struct sx_error *error);
 
 #endif

@@ -1,27 +1,10 @@
 #include "api/system.h"
 
-#include <pthread.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-
-int sx_system_processors(void) {
-    for (int size = 1024; size <= 1 << 20; size *= 4) {
-        cpu_set_t *set = CPU_ALLOC((size_t)size);
-        if (!set)
-            break;
-        int failed = sched_getaffinity(0, CPU_ALLOC_SIZE((size_t)size), set);
-        int count = failed ? 0 : CPU_COUNT_S(CPU_ALLOC_SIZE((size_t)size), set);
-        CPU_FREE(set);
-        if (count > 0)
-            return count;
-    }
-    long online = sysconf(_SC_NPROCESSORS_ONLN);
-    return online > 0 ? (int)online : 1;
-}
 
 /* The number in a file of one line; UINT64_MAX when there is none ("max", no such file). */
 static uint64_t read_number(const char *path) {

@@ -5,9 +5,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Processors that this process may run on; at least 1. */
-int sx_system_processors(void);
-
 /* Bytes of memory: the machine's, or less where a control group says so. */
 uint64_t sx_system_memory(void);
 

@@ -95,6 +95,31 @@ def check_bench(directory):
     require(status == 2 and "several ranks" in err, f"status {status}: {err}")
 
 
+def processors(directory, **values):
+    """Rank 0's threads, and the processors of each rank."""
+    status, out, err = run_ranks(2, [STACHIO, "-d", directory, "--analyze", "-c", "SELECT count(*) FROM t"], OMPI_MCA_rmaps_base_oversubscribe="0", **values)
+    require(status == 0, f"status {status}: {err}")
+    lists = re.findall(r"^Rank \d .*, processors (\S+)$", out, re.M)
+    require(len(lists) == 2, out)
+    sets = [{p for part in text.split(",") for p in range(int(part.split("-")[0]), int(part.split("-")[-1]) + 1)} for text in lists]
+    return int(re.search(r"threads: (\d+)", out)[1]), sets
+
+
+def check_processors(directory):
+    """Ranks share what mpirun may run on, or take a NUMA node each; where somebody has bound them it stays so."""
+    own = os.sched_getaffinity(0)
+    first = min(own)
+    require(processors(directory) == ((len(own) + 1) // 2, [own, own]), "not shared")
+    threads, sets = processors(directory, OMPI_MCA_hwloc_base_binding_policy="core")
+    require(threads == len(sets[0]) < len(own) and not sets[0] & sets[1], f"bound to cores: {threads}, {sets}")
+    files = pathlib.Path(directory, "machine")
+    for name, text in (("online", "0-1"), ("node0/cpulist", str(first)), ("node1/cpulist", ",".join(map(str, sorted(own - {first}))))):
+        path = files / "sys/devices/system/node" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text + "\n")
+    require(processors(directory, HWLOC_FSROOT=str(files)) == (1, [{first}, own - {first}]), "not a node each")
+
+
 def main():
     require_mpirun()
     checks = Checks()
@@ -105,6 +130,9 @@ def main():
                 check_answers(directory, n)
         with checks.case("answers, 2 ranks, tcp"):
             check_answers(directory, 2, UCX_TLS="tcp,self")
+        if len(os.sched_getaffinity(0)) > 1:
+            with checks.case("processors"):
+                check_processors(directory)
         with checks.case("configurations that differ"):
             check_configuration(directory)
         with checks.case("a damaged page"):

@@ -33,10 +33,9 @@ def require_mpirun():
 
 def rank_environment(**values):
     """Root may launch (containers), more ranks than cores may run, and the libraries' own leaks are not ours."""
-    return dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
-                OMPI_MCA_rmaps_base_oversubscribe="1",
-                ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0",
-                STACHIO_NET_LIBRARY=os.path.join(os.environ["BUILD_DIR"], "libstachio_net.so"), **values)
+    return {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
+            "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0",
+            "STACHIO_NET_LIBRARY": os.path.join(os.environ["BUILD_DIR"], "libstachio_net.so"), **values}
 
 
 def start_ranks(n, command, **values):
