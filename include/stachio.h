@@ -200,8 +200,8 @@ void stachio_options_init(struct stachio_options *options);
 /* `options` may be NULL. STACHIO_USAGE: an option's value is out of range, or the device is not there.
  * Threads start with the first query that needs them. With a GPU or several ranks the first call sets
  * variables of the environment (of cuFile, NCCL and UCX), so no other thread may read it at that time. A rank
- * that Open MPI's mpirun has bound unasked gets its processors back, and where there are several NUMA nodes one
- * of them: the calling thread, and those that it creates from then on. */
+ * that Open MPI's mpirun has bound unasked gets its processors back, and where there are several NUMA nodes
+ * one of them: the calling thread, and those that it creates from then on. */
 enum stachio_status stachio_open(const struct stachio_options *options, struct stachio_db **out_db,
                                  struct stachio_error *error);
 /* NULL allowed. Queries and answers of the database stay valid until they are released. */

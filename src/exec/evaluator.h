@@ -28,8 +28,8 @@ SX_MUST_CHECK enum sx_status sx_evaluator_select(struct sx_evaluator *evaluator,
 /* Types of a plan node's output columns, in the run's arena; NULL: no memory. */
 struct sx_type *sx_plan_types(struct sx_run *run, const struct sx_plan *plan);
 
-/* columns[projection[i]] (NULL: columns[i]) by `index`, which has no negative positions; index NULL shares all
- * rows. After a failure there are none. */
+/* columns[projection[i]] (NULL: columns[i]) by `index`, which has no negative positions; index NULL shares
+ * all rows. After a failure there are none. */
 SX_MUST_CHECK enum sx_status sx_columns_gather(struct sx_worker *worker, const struct sx_batch *batch,
                                                const int32_t *projection, int32_t n_projection,
                                                const struct sx_tensor *index, struct sx_tensor *out_columns);

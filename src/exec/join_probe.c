@@ -206,11 +206,12 @@ static enum sx_status note_matched(struct probing *p, struct sx_tensor *probe_ro
 static enum sx_status emit_by_match(struct probing *p, bool wanted) {
     struct sx_tensor mask = {0}, index = {0};
     enum sx_status status = SX_OK;
-    bool direct = wanted && !p->probe->has_residual && p->n_matched == 1; /* ascending, each row once */
-    if (direct)
-        return emit_rows(p, &p->matched[0], NULL);
-    SX_GO(matched_mask(p, &mask));
-    SX_GO(p->ops->mask_to_index(p->worker->stream, &mask, wanted, &index));
+    if (wanted && !p->probe->has_residual && p->n_matched == 1) { /* ascending, each row once */
+        sx_tensor_share(&p->matched[0], &index);
+    } else {
+        SX_GO(matched_mask(p, &mask));
+        SX_GO(p->ops->mask_to_index(p->worker->stream, &mask, wanted, &index));
+    }
     status = emit_rows(p, index.length == p->batch->rows ? NULL : &index, NULL);
 out:
     sx_tensor_release(&mask);

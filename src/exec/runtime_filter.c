@@ -68,7 +68,8 @@ enum sx_status sx_filters_add(struct sx_run *run, struct sx_join_build *join, co
     struct sx_pending_filter *made = SX_ARENA_NEW(&run->arena, struct sx_pending_filter);
     if (!made)
         return sx_no_memory(error, "a runtime filter");
-    *made = (struct sx_pending_filter){.join = join, .columns = columns, .crosses = crosses, .next = *filters};
+    *made =
+        (struct sx_pending_filter){.join = join, .columns = columns, .crosses = crosses, .next = *filters};
     *filters = made;
     return SX_OK;
 }
