@@ -29,7 +29,7 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 NCCL_NVLS_ENABL
 ranks_of() { # ranks_of N COMMAND...
     local n=$1
     shift
-    timeout -k 10 "$limit" mpirun --oversubscribe --bind-to none -n "$n" "$@"
+    timeout -k 10 "$limit" mpirun --oversubscribe -n "$n" "$@"
 }
 
 tables() { # tables SF: their folder, made if it lacks

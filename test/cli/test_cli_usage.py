@@ -298,7 +298,7 @@ def check_interrupt(tables, sql, *options):
     out, error = process.communicate(timeout=TIMEOUT_S)
     took = time.monotonic() - started
     require(process.returncode == INTERRUPTED and not out, f"status {process.returncode}, {out!r}, {error!r}")
-    require(IS_SLOW or took < 0.5, f"took {took:.3f} s")
+    require(IS_SLOW or took < (1.5 if os.environ.get("STACHIO_DEVICE") == "cuda" else 0.5), f"took {took:.3f} s")  # a driver's end takes its time
 
 
 def check_closed_pipe(tables):
