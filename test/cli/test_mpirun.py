@@ -49,6 +49,12 @@ def check_configuration(directory):
     require(not is_cpu or "status 0 2" in err and "status 1 2" in err and "cache device" in err, err)
 
 
+def check_unreachable(directory):
+    command = f"{STACHIO} -d {directory} -c 'SELECT 1'"
+    _, out, err = run_ranks(2, per_rank(command, command), UCX_TLS="self")
+    require("status 0 2" in err and "status 1 2" in err and re.search(r"UCX has no way to rank \d \(host .*interface", err) and not out, f"{out}\n{err}")
+
+
 def check_damaged(directory):
     data = bytearray(open(f"{directory}/t.parquet", "rb").read())
     at = len(data) * 3 // 4
@@ -136,6 +142,8 @@ def main():
                 check_processors(directory)
         with checks.case("configurations that differ"):
             check_configuration(directory)
+        with checks.case("no way between ranks"):
+            check_unreachable(directory)
         with checks.case("a damaged page"):
             check_damaged(directory)
         with checks.case("bench exchange"):

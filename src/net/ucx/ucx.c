@@ -50,6 +50,15 @@ static enum sx_status make_worker(struct sx_ucx *ucx, const char *interface, str
     return status == SX_OK ? sx_ucx_set_handler(ucx, error) : status;
 }
 
+static enum sx_status connected(ucs_status_t status, const char *rank, struct sx_error *error) {
+    if (status == UCS_ERR_UNREACHABLE)
+        return sx_error_set(error, SX_USAGE,
+                            "UCX has no way to %s: are the network interfaces of both up, and do UCX_TLS, "
+                            "UCX_NET_DEVICES or --interface leave one that both have?",
+                            rank);
+    return check(status, rank, error);
+}
+
 static enum sx_status make_endpoints(struct sx_ucx *ucx, const char *addresses, size_t bytes_each,
                                      struct sx_error *error) {
     for (int r = 0; r < ucx->base.size; r++) {
@@ -57,8 +66,8 @@ static enum sx_status make_endpoints(struct sx_ucx *ucx, const char *addresses, 
                                         .address =
                                             (const ucp_address_t *)(addresses + (size_t)r * bytes_each)};
         if (r != ucx->base.rank)
-            SX_TRY(check(ucp_ep_create(ucx->worker, &params, &ucx->endpoints[r]), ucx->base.rank_names[r],
-                         error));
+            SX_TRY(connected(ucp_ep_create(ucx->worker, &params, &ucx->endpoints[r]), ucx->base.rank_names[r],
+                             error));
     }
     return SX_OK;
 }
