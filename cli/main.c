@@ -122,6 +122,5 @@ static int run_command(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
-    setvbuf(stderr, NULL, _IOLBF, 0); /* a message is one write: launchers mix those of several processes */
     return processor_is_too_old() ? 2 : run_command(argc, argv);
 }

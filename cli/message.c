@@ -15,31 +15,43 @@ enum stachio_status set_error(struct stachio_error *error, enum stachio_status s
     return status;
 }
 
-/* Control characters would reach the terminal. */
-static void print_line(const char *prefix, const char *text) {
-    fputs(prefix, stderr);
-    for (; *text; text++) {
-        const bool is_control =
-            ((unsigned char)*text < 0x20 && *text != '\n' && *text != '\t') || *text == 0x7f;
-        fputc(is_control ? '?' : *text, stderr);
-    }
-    fputc('\n', stderr);
+enum { MESSAGE_BYTES = 4096 };
+
+/* In one write, since launchers mix what several processes write. Control characters would reach the
+ * terminal.
+ */
+__attribute__((format(printf, 1, 0))) static void print_message(const char *format, va_list arguments) {
+    char text[MESSAGE_BYTES];
+    const int length = vsnprintf(text, sizeof text - 1, format, arguments);
+    const size_t used = length < 0 ? 0 : length < MESSAGE_BYTES - 1 ? (size_t)length : MESSAGE_BYTES - 2;
+    for (size_t i = 0; i < used; i++)
+        if (((unsigned char)text[i] < 0x20 && text[i] != '\n' && text[i] != '\t') || text[i] == 0x7f)
+            text[i] = '?';
+    text[used] = '\n';
+    fwrite(text, 1, used + 1, stderr);
+}
+
+__attribute__((format(printf, 1, 2))) static void print_line(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    print_message(format, arguments);
+    va_end(arguments);
 }
 
 int report_error(const struct stachio_error *error) {
     if (!error->text[0])
         return EXIT_CLOSED_PIPE;
-    print_line("stachio: error: ", error->text);
+    print_line("stachio: error: %s", error->text);
     return stachio_status_exit(error->status);
 }
 
 int report_usage(const char *format, ...) {
+    char text[MESSAGE_BYTES - 64];
     va_list arguments;
     va_start(arguments, format);
-    fputs("stachio: ", stderr);
-    vfprintf(stderr, format, arguments);
-    fputs("\nTry 'stachio --help'.\n", stderr);
+    vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
+    print_line("stachio: %s\nTry 'stachio --help'.", text);
     return stachio_status_exit(STACHIO_USAGE);
 }
 
@@ -51,7 +63,7 @@ void report_note(const char *format, ...) {
     va_end(arguments);
     for (char *at = text; (at = strchr(at, '\n'));)
         *at = ' ';
-    print_line("stachio: ", text);
+    print_line("stachio: %s", text);
 }
 
 const char *size_text(double bytes, char buffer[SIZE_TEXT_BYTES]) {

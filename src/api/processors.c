@@ -91,31 +91,27 @@ struct sx_processors sx_processors_of(const char *list) {
     }
 }
 
-/* Whether b has all of a, and more. */
-static bool is_within(const struct sx_processors *a, const struct sx_processors *b) {
-    for (int w = 0; w < WORDS; w++)
-        if (a->words[w] & ~b->words[w])
-            return false;
-    return sx_processors_count(a) < sx_processors_count(b);
-}
-
 /* ---- what launchers do ---- */
 
 /* Whether somebody has said where ranks are to run. (Open MPI's --map-by does so with a number of processors
- * alone, as in node:PE=4; else it deals ranks out to hosts.) */
+ * alone, as in node:PE=4; else it deals ranks out to hosts. Its daemons may be srun's, which tells of those.)
+ */
 static bool is_said(void) {
     static const char *const variables[] = {"OMPI_MCA_hwloc_base_binding_policy",
                                             "OMPI_MCA_hwloc_base_cpu_set",
+                                            "OMPI_MCA_hwloc_base_cpu_list",
+                                            "OMPI_MCA_hwloc_base_slot_list",
                                             "OMPI_MCA_hwloc_base_bind_to_core",
                                             "OMPI_MCA_hwloc_base_bind_to_socket",
                                             "OMPI_MCA_rmaps_base_cpus_per_rank",
-                                            "OMPI_MCA_orte_rankfile",
-                                            "SLURM_CPU_BIND_TYPE"};
+                                            "OMPI_MCA_rmaps_rank_file_path",
+                                            "OMPI_MCA_orte_rankfile"};
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
         if (sx_environment(variables[i]))
             return true;
     const char *mapping = sx_environment("OMPI_MCA_rmaps_base_mapping_policy");
-    return mapping && strcasestr(mapping, "pe=");
+    return (mapping && strcasestr(mapping, "pe=")) ||
+           (!sx_environment("OMPI_COMM_WORLD_SIZE") && sx_environment("SLURM_CPU_BIND_TYPE"));
 }
 
 /* 0: there is none. */
@@ -131,20 +127,34 @@ static pid_t parent_of(pid_t pid) {
     return rest && sscanf(rest + 1, " %*c %d", &parent) == 1 ? parent : 0;
 }
 
+/* Whether it is a rank of Open MPI's, or runs below one; also where that can't be told. */
+static bool is_of_rank(pid_t pid) {
+    static const char mark[] = "OMPI_COMM_WORLD_RANK=";
+    char path[64], *variable = NULL;
+    size_t room = 0;
+    bool found = false;
+    snprintf(path, sizeof path, "/proc/%d/environ", (int)pid);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return true;
+    while (!found && getdelim(&variable, &room, 0, file) > 0)
+        found = strncmp(variable, mark, sizeof mark - 1) == 0;
+    free(variable);
+    fclose(file);
+    return found;
+}
+
 void sx_processors_unbind(void) {
     enum { MOST_ANCESTORS = 16 }; /* shells and wrappers between mpirun and us */
     const char *bound = sx_environment("OMPI_MCA_orte_bound_at_launch");
-    const struct sx_processors own = sx_processors_own();
+    struct sx_processors launcher;
     if (!bound || strcmp(bound, "1") != 0 || is_said())
         return;
     pid_t pid = getppid();
-    for (int i = 0; i < MOST_ANCESTORS && pid > 0; i++, pid = parent_of(pid)) {
-        struct sx_processors set;
-        if (of_process(pid, &set) && is_within(&own, &set)) {
-            bind_thread(&set);
-            return;
-        }
-    }
+    for (int i = 0; i < MOST_ANCESTORS && pid > 0 && is_of_rank(pid); i++)
+        pid = parent_of(pid);
+    if (pid > 0 && !is_of_rank(pid) && of_process(pid, &launcher))
+        bind_thread(&launcher);
 }
 
 /* ---- NUMA nodes ---- */

@@ -3,12 +3,16 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "api/processors.h"
 
 struct sx_seat sx_seat_here(void) {
     struct sx_seat seat = {.pid = getpid()};
+    struct stat namespace;
+    if (stat("/proc/self/ns/pid", &namespace) == 0)
+        seat.pids = (int64_t) namespace.st_ino;
     if (gethostname(seat.host, sizeof seat.host - 1) != 0)
         snprintf(seat.host, sizeof seat.host, "unknown");
     return seat;
@@ -28,7 +32,8 @@ enum sx_status sx_seats_meet(struct sx_net *net, struct sx_seat *out_seats, int 
 /* The first rank of its process: ranks of a test are threads of one. */
 static bool is_first(const struct sx_seat *seats, int rank) {
     for (int r = 0; r < rank; r++)
-        if (seats[r].pid == seats[rank].pid && strcmp(seats[r].host, seats[rank].host) == 0)
+        if (seats[r].pid == seats[rank].pid && seats[r].pids == seats[rank].pids &&
+            strcmp(seats[r].host, seats[rank].host) == 0)
             return false;
     return true;
 }

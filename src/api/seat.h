@@ -9,6 +9,7 @@
 struct sx_seat {
     char host[256];
     int64_t pid;
+    int64_t pids;     /* which numbers those are: containers of a host may have their own */
     char device[256]; /* "cpu", or the GPU's name */
     char bus[32];     /* PCI address; empty: the CPU */
     char processors[512];

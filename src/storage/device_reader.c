@@ -153,12 +153,12 @@ struct trial {
     struct sx_reader *to_host;
     int fd;
     int64_t first, step_bytes;
-    atomic_bool has_failed;
+    atomic_int status; /* the first failure's */
 };
 
 static void read_some(int member, void *context) {
     struct trial *trial = context;
-    for (int i = 0; i < TRIAL_READS && !atomic_load(&trial->has_failed); i++) {
+    for (int i = 0; i < TRIAL_READS && atomic_load(&trial->status) == SX_OK; i++) {
         const int64_t piece = (int64_t)member * TRIAL_READS + i;
         struct sx_read read = {.offset = trial->first + piece * trial->step_bytes,
                                .length_bytes = TRIAL_BYTES};
@@ -167,25 +167,26 @@ static void read_some(int member, void *context) {
             trial->source ? sx_device_reader_read(trial->reader, trial->source, &request, NULL)
                           : sx_reader_read(trial->to_host, &request, NULL);
         sx_buffer_release(read.buffer);
+        int none = SX_OK;
         if (status != SX_OK)
-            atomic_store(&trial->has_failed, true);
+            atomic_compare_exchange_strong(&trial->status, &none, (int)status);
     }
 }
 
-/* INT64_MAX: it can't be done. The first time is for memory to be made. */
+/* The first time is for memory to be made. */
 static int64_t time_trial(struct sx_team *team, struct trial *trial) {
     sx_team_run(team, read_some, trial);
     const int64_t began_ns = sx_clock_ns();
     sx_team_run(team, read_some, trial);
-    return atomic_load(&trial->has_failed) ? INT64_MAX : sx_clock_ns() - began_ns;
+    return sx_clock_ns() - began_ns;
 }
 
 /* Otherwise than SX_OK or SX_UNSUPPORTED (it is slower, or can't be done): it could not be tried. */
 static enum sx_status try_both(struct sx_device_reader *reader, const struct sx_device_source *source, int fd,
                                int64_t file_bytes, struct sx_error *error) {
     const int64_t step_bytes = 2 * (file_bytes / TRIAL_PIECES / TRIAL_BYTES * TRIAL_BYTES);
-    struct trial to_device = {reader, source, NULL, fd, 0, step_bytes, false};
-    struct trial to_host = {reader, NULL, NULL, fd, step_bytes / 2, step_bytes, false};
+    struct trial to_device = {reader, source, NULL, fd, 0, step_bytes, SX_OK};
+    struct trial to_host = {reader, NULL, NULL, fd, step_bytes / 2, step_bytes, SX_OK};
     struct sx_team *team = NULL;
     int64_t device_ns, host_ns;
     enum sx_status status;
@@ -193,7 +194,9 @@ static enum sx_status try_both(struct sx_device_reader *reader, const struct sx_
     SX_GO(sx_reader_create(reader->options.host_pool, NULL, SX_IO_DIRECT, 1, &to_host.to_host, error));
     device_ns = time_trial(team, &to_device);
     host_ns = time_trial(team, &to_host);
-    if (device_ns == INT64_MAX)
+    if (to_host.status != SX_OK || to_device.status == SX_OUT_OF_MEMORY)
+        status = sx_error_set(error, SX_OUT_OF_MEMORY, "it could not be tried");
+    else if (to_device.status != SX_OK)
         status = sx_error_set(error, SX_UNSUPPORTED, "the file can't be read so");
     else if (device_ns > host_ns)
         status = sx_error_set(error, SX_UNSUPPORTED, "%d MiB took %.1f ms, and to the host %.1f ms",

@@ -139,6 +139,8 @@ SX_MUST_CHECK enum sx_status cuda_allocator_create(struct cuda_stream *stream, s
 void cuda_hand_over(struct cuda_stream *stream);
 /* The same for one block of the stream's memory, in use. */
 void cuda_share(struct cuda_stream *stream, const void *memory);
+/* Whether what the stream asks for is refused rather than taken from the device's cache. */
+void cuda_spare_cache(struct cuda_stream *stream, bool spares);
 /* What is still in use is given back when it is released. The stream has been synchronised. */
 void cuda_allocator_close(struct cuda_allocator *allocator);
 

@@ -82,10 +82,13 @@ enum sx_status cuda_join_make_rows(struct cuda_stream *stream, struct sx_join *j
         return SX_OK;
     const uint32_t step = place_columns(join, join->rows_at, join->rows_valid_at);
     const size_t bytes = (size_t)step * (size_t)join->rows;
-    const struct sx_pool_usage usage = sx_pool_usage(stream->device->budget);
-    /* Columns do where there is no memory for both; nothing is driven out for rows. */
-    if (step > CUDA_MOST_STEP || bytes < LEAST_BYTES || usage.used_bytes + bytes > usage.limit_bytes ||
-        sx_buffer_create(stream->base.pool, bytes, &join->payload_rows, &ignored) != SX_OK)
+    if (step > CUDA_MOST_STEP || bytes < LEAST_BYTES)
+        return SX_OK;
+    /* Columns do where there is no memory for both. */
+    cuda_spare_cache(stream, true);
+    const enum sx_status status = sx_buffer_create(stream->base.pool, bytes, &join->payload_rows, &ignored);
+    cuda_spare_cache(stream, false);
+    if (status != SX_OK)
         return SX_OK;
     launch_moves(stream, join, join->payload_rows->data, step);
     join->rows_step = step;

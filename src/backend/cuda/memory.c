@@ -41,6 +41,7 @@ struct cuda_allocator {
     struct live *live; /* by hash of the address; a power of two of places */
     size_t live_room;
     int64_t n_in_use;
+    atomic_bool spares_cache;
 };
 
 static int size_of(size_t bytes) {
@@ -118,6 +119,10 @@ void cuda_hand_over(struct cuda_stream *stream) {
     pthread_mutex_lock(&stream->allocator->lock);
     stream->allocator->hand_overs++;
     pthread_mutex_unlock(&stream->allocator->lock);
+}
+
+void cuda_spare_cache(struct cuda_stream *stream, bool spares) {
+    atomic_store(&stream->allocator->spares_cache, spares);
 }
 
 void cuda_share(struct cuda_stream *stream, const void *memory) {
@@ -246,7 +251,7 @@ static void *take(void *context, size_t size_bytes) {
     pthread_mutex_unlock(&allocator->lock);
     if (!memory)
         memory = take_dropping(allocator, bytes);
-    while (!memory && reclaim_cached(allocator->device, bytes))
+    while (!memory && !atomic_load(&allocator->spares_cache) && reclaim_cached(allocator->device, bytes))
         memory = take_dropping(allocator, bytes);
     return memory;
 }
