@@ -4,6 +4,7 @@
 
 #include "bench_report.h"
 #include "message.h"
+#include "trace.h"
 
 enum { ORDERS_COLUMNS = 2, LINEITEM_COLUMNS = 1 };
 static const double orders_rows = 1.5e6, lineitem_rows = 6e6; /* at scale factor 1 */
@@ -117,16 +118,33 @@ static struct stachio_bench_join_options join_given(const struct options *option
     return given;
 }
 
-static enum stachio_status measure(void *context, struct stachio_db *db, struct stachio_error *error) {
-    struct bench_join *bench = context;
+static enum stachio_status measure_all(struct bench_join *bench, struct stachio_db *db,
+                                       struct stachio_error *error) {
     enum stachio_status status = STACHIO_OK;
-    if (bench->base.options.join.timeline && stachio_ranks(db) == 1)
-        return set_error(error, STACHIO_USAGE, "bench join: --timeline is of several ranks, which send");
-    bench->given = join_given(&bench->base.options, stachio_ranks(db));
     for (int i = 0; i < bench->base.n_sizes && !status; i++) {
         bench->given.message_bytes = bench->base.sizes[i];
         status = stachio_bench_join(db, &bench->given, take_result, bench, error);
     }
+    return status;
+}
+
+static enum stachio_status measure(void *context, struct stachio_db *db, struct stachio_error *error) {
+    struct bench_join *bench = context;
+    const char *path = bench->base.options.trace;
+    enum stachio_status status = STACHIO_OK;
+    if (bench->base.options.join.timeline && stachio_ranks(db) == 1)
+        return set_error(error, STACHIO_USAGE, "bench join: --timeline is of several ranks, which send");
+    bench->given = join_given(&bench->base.options, stachio_ranks(db));
+    if (path)
+        status = stachio_trace_create(&bench->given.trace, error);
+    if (!status)
+        status = measure_all(bench, db, error);
+    if (bench->given.trace) { /* whatever became of the runs */
+        struct stachio_error later;
+        const enum stachio_status written = trace_write(bench->given.trace, path, status ? &later : error);
+        status = status ? status : written;
+    }
+    stachio_trace_destroy(bench->given.trace);
     return status;
 }
 

@@ -23,7 +23,7 @@ static const char help[] =
     "               [--tpch [--sf N]] [--weak-scaling] [--variant auto|blocking|tuned|chunked|deferred] "
     "[--sizes "
     "BYTES,...]\n"
-    "               [--runs N] [--timeline FILE] [--json FILE] [OPTIONS]\n"
+    "               [--runs N] [--timeline FILE] [--trace FILE] [--json FILE] [OPTIONS]\n"
     "       stachio rewrite IN... -o OUT [LAYOUT] [OPTIONS]\n"
     "       [mpirun -n N] stachio topology [--json FILE]\n"
     "Answers SQL over Parquet files. Without SQL: an interactive shell, or a script from standard input.\n"

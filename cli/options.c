@@ -108,7 +108,7 @@ static const struct known_option {
     {{"progress", required_argument, NULL, OPTION_PROGRESS}, QUERY | RUN | REWRITE},
     {{"explain", no_argument, NULL, OPTION_EXPLAIN}, QUERY},
     {{"analyze", no_argument, NULL, OPTION_ANALYZE}, QUERY},
-    {{"trace", required_argument, NULL, OPTION_TRACE}, QUERY},
+    {{"trace", required_argument, NULL, OPTION_TRACE}, QUERY | JOIN},
     {{"overlap", required_argument, NULL, OPTION_OVERLAP}, QUERY | RUN},
     {{"max-rows", required_argument, NULL, OPTION_MAX_ROWS}, QUERY},
     {{"version", no_argument, NULL, OPTION_VERSION}, QUERY},

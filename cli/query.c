@@ -7,6 +7,7 @@
 #include "script.h"
 #include "session.h"
 #include "shell.h"
+#include "trace.h"
 
 static enum stachio_status run_scripts(struct session *session, const struct options *options,
                                        struct stachio_error *error) {
@@ -33,32 +34,6 @@ static int64_t rows_shown(const struct options *options) {
     if (options->max_rows >= 0)
         return options->max_rows;
     return !options->output && isatty(STDOUT_FILENO) ? 40 : 0;
-}
-
-/* An output that takes the pieces of a trace. */
-struct trace_output {
-    struct output output;
-    struct stachio_error *error;
-};
-
-static int write_piece(void *context, const char *bytes, size_t size_bytes) {
-    struct trace_output *to = context;
-    text_append(&to->output.text, bytes, size_bytes);
-    return (int)output_write(&to->output, to->error);
-}
-
-/* Whatever became of the statements. */
-static enum stachio_status write_trace(struct stachio_trace *trace, const char *path,
-                                       struct stachio_error *error) {
-    struct trace_output to = {.error = error};
-    struct stachio_error outer;
-    enum stachio_status status = output_open(&to.output, path, error);
-    if (!status)
-        status = stachio_trace_write(trace, write_piece, &to, &outer); /* the reason stands in `error` */
-    if (!status)
-        status = output_commit(&to.output, error);
-    output_close(&to.output);
-    return status;
 }
 
 /* -c, -f, standard input or the shell. */
@@ -89,7 +64,7 @@ int query_run_on(const struct options *options, struct stachio_db *db) {
         status = stachio_trace_create(&session.trace, &error);
     interrupt_install(); /* from here on there is something to clear away */
     int exit_status = status ? report_error(&error) : run_all(&session, options, &error);
-    if (session.trace && write_trace(session.trace, options->trace, &error)) {
+    if (session.trace && trace_write(session.trace, options->trace, &error)) {
         const int failed = report_error(&error);
         exit_status = exit_status ? exit_status : failed;
     }

@@ -482,6 +482,7 @@ struct stachio_bench_join_options {
     int64_t message_bytes; /* 0: what queries use */
     int has_timeline;
     int runs;
+    struct stachio_trace *trace; /* of what rank 0 does, in all runs; may be NULL */
 };
 
 struct stachio_bench_sample {

@@ -232,6 +232,8 @@ static enum sx_status run_alone(struct stachio_query *query, struct sx_error *er
 }
 
 enum sx_status sx_query_execute(struct stachio_query *query, struct sx_error *error) {
+    if (query->db->net && !query->planned && query->wanted != STACHIO_ENGINE_DUCKDB)
+        SX_TRY(sx_ranks_plan(query, error));
     SX_TRY(sx_query_plan(query, error));
     if (atomic_load(&query->cancel))
         return SX_CANCELLED;

@@ -74,4 +74,7 @@ void sx_duckdb_answer_release(struct sx_duckdb_answer *answer);
 enum sx_status sx_query_cancelled(const struct stachio_query *query, enum sx_status status,
                                   struct sx_error *error);
 
+/* What it is made of; NULL of NULL. Borrowed. */
+struct sx_trace *sx_trace_of(const struct stachio_trace *trace);
+
 #endif

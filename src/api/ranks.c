@@ -13,6 +13,7 @@ enum command {
     COMMAND_STOP,
     COMMAND_TABLE,
     COMMAND_PARTS,
+    COMMAND_PLAN,
     COMMAND_QUERY,
     COMMAND_EXCHANGE,
     COMMAND_JOIN,
@@ -73,6 +74,11 @@ static size_t common_length(const struct stachio_query *query, const char *pipel
     return length;
 }
 
+struct agreed {
+    uint64_t hash;       /* of the plan */
+    size_t memory_bytes; /* of the device */
+};
+
 /* Exchanges only meet when all ranks run the same pipelines in the same order. */
 static enum sx_status agree(struct stachio_query *query, struct sx_error *error) {
     struct sx_net *net = query->db->net;
@@ -80,16 +86,21 @@ static enum sx_status agree(struct stachio_query *query, struct sx_error *error)
     const char *plan = sx_plan_text(&arena, query->plan.root), *pipelines = sx_run_text(query->run, &arena);
     const uint64_t hash = add_text(add_text(UINT64_C(0xcbf29ce484222325), plan, strlen(plan)), pipelines,
                                    common_length(query, pipelines));
-    uint64_t *hashes = SX_ARENA_ARRAY(&arena, sx_net_size(net), uint64_t);
+    const struct agreed own = {hash, query->db->backend->traits.memory_bytes};
+    struct agreed *all = SX_ARENA_ARRAY(&arena, sx_net_size(net), struct agreed);
     enum sx_status status =
-        hashes ? sx_net_gather(net, &hash, sizeof hash, hashes, &query->cancel, error) : no_memory(error);
-    for (int r = 1; status == SX_OK && r < sx_net_size(net); r++)
-        if (hashes[r] != hashes[0])
+        all ? sx_net_gather(net, &own, sizeof own, all, &query->cancel, error) : no_memory(error);
+    size_t memory_bytes = own.memory_bytes;
+    for (int r = 0; status == SX_OK && r < sx_net_size(net); r++) {
+        memory_bytes = all[r].memory_bytes < memory_bytes ? all[r].memory_bytes : memory_bytes;
+        if (all[r].hash != all[0].hash)
             status = sx_error_set(
                 error, SX_USAGE,
                 "%s has another plan for the query than rank 0: all ranks need the same version, "
                 "options and tables",
                 sx_net_rank_name(net, r));
+    }
+    sx_run_set_least_memory(query->run, memory_bytes);
     sx_arena_release(&arena);
     return status;
 }
@@ -103,25 +114,71 @@ static enum sx_status run_together(struct stachio_query *query, enum sx_status s
     return sx_ranks_meet(query->db, status, error);
 }
 
-enum sx_status sx_ranks_execute(struct stachio_query *query, struct sx_error *error) {
+static enum sx_status tell_query(struct stachio_query *query, enum command command, struct sx_error *error) {
     char broadcast_bytes[24];
     snprintf(broadcast_bytes, sizeof broadcast_bytes, "%" PRId64, query->broadcast_bytes);
-    SX_TRY(tell(query->db, COMMAND_QUERY, (const char *const[]){query->sql, broadcast_bytes}, 2, error));
+    return tell(query->db, command, (const char *const[]){query->sql, broadcast_bytes}, 2, error);
+}
+
+enum sx_status sx_ranks_plan(struct stachio_query *query, struct sx_error *error) {
+    const enum sx_status status = tell_query(query, COMMAND_PLAN, error);
+    if (status != SX_RANK_LOST)
+        return status;
+    *error = (struct sx_error){0};
+    return SX_OK;
+}
+
+enum sx_status sx_ranks_execute(struct stachio_query *query, struct sx_error *error) {
+    SX_TRY(tell_query(query, COMMAND_QUERY, error));
     return run_together(query, SX_OK, error);
 }
 
-static void follow_query(struct stachio_db *db, const char *const *texts) {
+static void drop_ahead(struct stachio_db *db) {
+    struct stachio_query *query = db->ahead;
+    db->ahead = NULL;
+    sx_query_release(query);
+}
+
+static enum sx_status create_query(struct stachio_db *db, const char *const *texts,
+                                   struct stachio_query **out_query, struct sx_error *error) {
     struct stachio_error failure = {0};
+    if (stachio_query_create(db, texts[0], out_query, &failure) != STACHIO_OK)
+        return sx_error_set(error, SX_OUT_OF_MEMORY, "%.2000s", failure.text);
+    (*out_query)->broadcast_bytes = strtoll(texts[1], NULL, 10);
+    (*out_query)->wanted = STACHIO_ENGINE_STACHIO; /* whether DuckDB answers is for rank 0 to say */
+    return SX_OK;
+}
+
+/* Rank 0 may run it next, or not. If planning fails it will be told when that happens. */
+static void follow_plan(struct stachio_db *db, const char *const *texts) {
     struct sx_error error = {0};
     struct stachio_query *query = NULL;
+    if (create_query(db, texts, &query, &error) == SX_OK && sx_query_plan(query, &error) == SX_OK)
+        db->ahead = query;
+    else
+        sx_query_release(query);
+}
+
+/* The query that was planned ahead; NULL: it was another one. */
+static struct stachio_query *take_ahead(struct stachio_db *db, const char *const *texts) {
+    struct stachio_query *query = db->ahead;
+    if (!query || strcmp(query->sql, texts[0]) != 0 || query->broadcast_bytes != strtoll(texts[1], NULL, 10))
+        return NULL;
+    db->ahead = NULL;
+    return query;
+}
+
+static void follow_query(struct stachio_db *db, const char *const *texts) {
+    struct sx_error error = {0};
+    struct stachio_query *query = take_ahead(db, texts);
     enum sx_status status = SX_OK;
-    if (stachio_query_create(db, texts[0], &query, &failure) != STACHIO_OK) {
-        status = sx_error_set(&error, SX_OUT_OF_MEMORY, "%.2000s", failure.text);
+    drop_ahead(db);
+    if (!query)
+        status = create_query(db, texts, &query, &error);
+    if (!query) {
         (void)sx_ranks_meet(db, status, &error);
         return;
     }
-    query->broadcast_bytes = strtoll(texts[1], NULL, 10);
-    query->wanted = STACHIO_ENGINE_STACHIO; /* whether DuckDB answers is for rank 0 to say */
     status = sx_query_plan(query, &error);
     (void)run_together(query, status, &error);
     sx_query_release(query);
@@ -271,12 +328,15 @@ static bool follow_command(struct stachio_db *db, struct sx_arena *arena, const 
     const char *const *texts = split_texts(arena, message + 1, bytes - 1, &n_texts);
     if (!texts)
         return false;
+    if (message[0] != COMMAND_QUERY) /* tables may change */
+        drop_ahead(db);
     switch ((enum command)message[0]) {
     case COMMAND_TABLE: follow_table(db, texts, n_texts); break;
     case COMMAND_PARTS: follow_parts(db, texts, n_texts); break;
     case COMMAND_EXCHANGE: follow_exchange(db, texts[0]); break;
     case COMMAND_JOIN: follow_join(db, texts[0]); break;
     case COMMAND_PLACE: follow_place(db); break;
+    case COMMAND_PLAN: follow_plan(db, texts); break;
     case COMMAND_QUERY: follow_query(db, texts); break;
     case COMMAND_STOP: break;
     }
@@ -308,4 +368,5 @@ static bool follow_one(struct stachio_db *db) {
 void sx_ranks_follow(struct stachio_db *db) {
     while (follow_one(db))
         ;
+    drop_ahead(db);
 }

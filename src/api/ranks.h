@@ -34,6 +34,9 @@ SX_MUST_CHECK enum sx_status sx_ranks_add_table(struct stachio_db *db, const cha
 SX_MUST_CHECK enum sx_status sx_ranks_add_parts(struct stachio_db *db, const char *name,
                                                 const char *const *patterns, int n_patterns,
                                                 struct sx_error *error);
+/* Rank 0, before it plans a query to run it: the others plan it at the same time. A lost rank is no failure
+ * yet: DuckDB may answer. */
+SX_MUST_CHECK enum sx_status sx_ranks_plan(struct stachio_query *query, struct sx_error *error);
 /* Rank 0: runs a planned query on all ranks. */
 SX_MUST_CHECK enum sx_status sx_ranks_execute(struct stachio_query *query, struct sx_error *error);
 

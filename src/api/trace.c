@@ -26,6 +26,10 @@ void stachio_trace_destroy(struct stachio_trace *trace) {
     free(trace);
 }
 
+struct sx_trace *sx_trace_of(const struct stachio_trace *trace) {
+    return trace ? trace->inner : NULL;
+}
+
 void stachio_query_set_trace(struct stachio_query *query, struct stachio_trace *trace) {
     sx_trace_release(query->trace);
     query->trace = trace ? sx_trace_retain(trace->inner) : NULL;

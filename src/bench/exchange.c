@@ -38,7 +38,7 @@ static enum sx_status send_next(const struct sx_bench_exchange_options *options,
                                            .buffer = sx_buffer_retain(buffer),
                                            .bytes = (size_t)options->message_bytes,
                                            .on_device = options->stream != NULL};
-    return sx_channel_send(channel, &message, error);
+    return sx_channel_send(channel, &message, 1, error);
 }
 
 static enum sx_status run_messages(const struct sx_bench_exchange_options *options,

@@ -92,7 +92,7 @@ enum sx_status sx_bench_link_run(struct sx_bench_link *bench, struct sx_error *e
     struct sx_link *link = sx_net_get_link(bench->net);
     for (int64_t left = bench->count; left > 0; left -= bench->group) {
         const int n = (int)(left < bench->group ? left : bench->group) * bench->others;
-        SX_TRY(link->ops->exchange(link, bench->sends, n, bench->receives, n, gives_up, bench->net, error));
+        SX_TRY(sx_link_exchange(link, bench->sends, n, bench->receives, n, gives_up, bench->net, error));
     }
     return SX_OK;
 }

@@ -13,8 +13,10 @@ enum {
     MOST_WINDOW = 16 << 20,
     LEAST_WINDOW = 2 << 20,
     MOST_UNSENT = 8 << 20,
-    DEVICE_SCALE = 8, /* of all these where a message is what a device makes of a batch */
-    STRING_BYTES = 32 /* a guess */
+    DEVICE_UNSENT = 32 << 20, /* in place of MOST_UNSENT; a few batches */
+    DEVICE_SCALE = 32,        /* of all these where a message is what a device makes of a batch, */
+    DEVICE_SHARE = 16,        /* but no more than this part of its memory for all windows */
+    STRING_BYTES = 32         /* a guess */
 };
 
 int64_t exchange_sequence(const struct sx_exchange *exchange, int64_t sequence, int rank) {
@@ -118,6 +120,10 @@ static enum sx_status drive(struct sx_exchange *exchange, struct sx_worker *work
         return SX_OK;
     state->driven = state->driven->next;
     state->n_through++;
+    int spent = atomic_load(&exchange->n_spent);
+    while (spent < state->n_through &&
+           !atomic_compare_exchange_weak(&exchange->n_spent, &spent, state->n_through))
+        ;
     if (!state->driven)
         SX_TRY(exchange_flush(exchange, worker));
     if (atomic_fetch_add(&exchange->n_through, 1) + 1 == state->n_through * worker->run->n_workers)
@@ -125,13 +131,26 @@ static enum sx_status drive(struct sx_exchange *exchange, struct sx_worker *work
     return SX_OK;
 }
 
-static size_t scale_of(const struct sx_run *run) {
-    return run->options.backend->traits.is_host ? 1 : DEVICE_SCALE;
+/* Of a rank to another. */
+static size_t window_of(size_t scale, size_t n_ranks) {
+    const size_t share = ALL_WINDOWS / n_ranks * scale, most = MOST_WINDOW * scale,
+                 least = LEAST_WINDOW * scale;
+    return share > most ? most : share > least ? share : least;
 }
 
-static bool may_send(const struct sx_exchange *exchange, const struct sx_worker *worker) {
+static size_t scale_of(const struct sx_run *run) {
+    const struct sx_backend_traits *traits = &run->options.backend->traits;
+    const size_t n_ranks = (size_t)sx_net_size(run->options.net),
+                 memory_bytes = run->least_memory_bytes ? run->least_memory_bytes : traits->memory_bytes;
+    size_t scale = traits->is_host ? 1 : DEVICE_SCALE;
+    while (scale > 1 && memory_bytes > 0 && window_of(scale, n_ranks) * n_ranks > memory_bytes / DEVICE_SHARE)
+        scale /= 2;
+    return scale;
+}
+
+static bool may_send(const struct sx_exchange *exchange) {
     return exchange->mode == EXCHANGE_STAY ||
-           sx_channel_unsent_bytes(exchange->channel) < MOST_UNSENT * scale_of(worker->run);
+           sx_channel_unsent_bytes(exchange->channel) < exchange->most_unsent;
 }
 
 static bool has_ended(const struct sx_exchange *exchange) {
@@ -145,6 +164,9 @@ static enum sx_status exchange_next(struct sx_source *source, struct sx_worker *
     *out_done = false;
     for (;;) {
         bool gives = true;
+        if (state->driven && state->n_through < atomic_load(&exchange->n_spent) &&
+            state->own_first == state->own_end && may_send(exchange))
+            SX_TRY(drive(exchange, worker)); /* other ranks wait for the last worker that is through */
         worker->is_starved = false;
         if (exchange->is_blocking)
             SX_TRY(exchange_gather(exchange, worker, &gives));
@@ -158,7 +180,7 @@ static enum sx_status exchange_next(struct sx_source *source, struct sx_worker *
             return SX_OK;
         }
         SX_TRY(sx_check_cancel(worker));
-        if (may_send(exchange, worker))
+        if (may_send(exchange))
             SX_TRY(drive(exchange, worker));
         else
             worker->is_starved = true;
@@ -237,13 +259,15 @@ static void exchange_prefetch(struct sx_source *source) {
 /* ---- with the other ranks ---- */
 
 enum sx_status sx_exchanges_open(struct sx_run *run, struct sx_error *error) {
-    const size_t share = ALL_WINDOWS / (size_t)sx_net_size(run->options.net);
-    const size_t window = share > MOST_WINDOW ? MOST_WINDOW : share > LEAST_WINDOW ? share : LEAST_WINDOW;
+    const size_t scale = scale_of(run);
+    const bool is_host = run->options.backend->traits.is_host;
     struct sx_channel_options options = {.pool = sx_message_pool(&run->options),
-                                         .window_bytes = window * scale_of(run),
+                                         .window_bytes =
+                                             window_of(scale, (size_t)sx_net_size(run->options.net)),
                                          .wake = sx_events_add,
                                          .context = &run->events};
     for (struct sx_exchange *exchange = run->exchanges; exchange; exchange = exchange->next) {
+        exchange->most_unsent = (is_host ? MOST_UNSENT : DEVICE_UNSENT) * scale;
         options.is_two_level =
             sx_net_in_two_levels(run->options.net, run->options.shuffle, exchange->message_bytes);
         SX_TRY(sx_channel_create(run->options.net, &options, &exchange->channel, error));
@@ -354,6 +378,7 @@ static void exchange_destroy(struct sx_run *run, struct sx_operator *op) {
     exchange_list_release(&exchange->arrived);
     pthread_mutex_destroy(&exchange->arrived_lock);
     exchange_device_packing_release(&exchange->device_packing);
+    pthread_mutex_destroy(&exchange->pack_lock);
     sx_evaluator_release(run, &exchange->keys);
     exchange_range_release(exchange->range, run);
 }
@@ -390,6 +415,7 @@ enum sx_status sx_exchange_create(struct sx_run *run, const struct sx_plan *plan
                         : sx_no_memory(error, "an exchange");
     pthread_mutex_init(&exchange->arrived_lock, NULL);
     exchange_device_packing_init(&exchange->device_packing);
+    pthread_mutex_init(&exchange->pack_lock, NULL);
     exchange->plan = plan;
     exchange->join = join;
     exchange->is_build = is_build;

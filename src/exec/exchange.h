@@ -44,7 +44,7 @@ struct exchange_packing {
 /* How an exchange of a device packs; see exchange_device_pack.c. */
 struct exchange_device_packing {
     pthread_mutex_t lock;
-    double row_bytes[2]; /* plain and packed, of the last batch of each; 0: there was none */
+    double row_bytes[2]; /* plain (or what it would have been) and packed, of the last batch; 0: not known */
     bool is_on;
     int64_t looked_ns; /* 0: never */
     struct sx_net_pace pace;
@@ -85,12 +85,15 @@ struct sx_exchange {
     struct sx_channel *channel;
     struct exchange_worker *workers;
     atomic_int n_open;    /* driven pipelines whose sources have been opened */
+    atomic_int n_spent;   /* driven pipelines whose sources have nothing left */
     atomic_int n_through; /* summed over workers */
     size_t message_bytes; /* when a message is sent */
+    size_t most_unsent;   /* bytes: with more nothing is driven; set when the run's exchanges open */
     bool is_blocking;     /* set when the pipeline opens; see exchange_blocking.c */
     pthread_mutex_t arrived_lock;
     struct exchange_list arrived;
     enum sx_shuffle_compression compression;
+    pthread_mutex_t pack_lock; /* of large batches on a device */
     struct exchange_device_packing device_packing;
     atomic_llong plain_bytes, packed_bytes; /* of frames that were sent */
 };
@@ -120,11 +123,11 @@ void exchange_packing_release(struct exchange_worker *state);
 SX_MUST_CHECK enum sx_status exchange_device_send_whole(struct sx_exchange *exchange,
                                                         struct sx_worker *worker,
                                                         const struct sx_batch *batch);
-/* `order`: the batch's rows rank after rank; rank r's begin at begins[r] and end at begins[r + 1]. */
+/* Each rank's part of the rows; this rank's is the own one, and stays. */
 SX_MUST_CHECK enum sx_status exchange_device_send_parts(struct sx_exchange *exchange,
                                                         struct sx_worker *worker,
                                                         const struct sx_batch *batch,
-                                                        const struct sx_tensor *order, const int64_t *begins);
+                                                        const struct sx_row_parts *parts);
 /* The message that the worker's reader has, as a whole. */
 SX_MUST_CHECK enum sx_status exchange_device_unpack(struct sx_exchange *exchange, struct sx_worker *worker,
                                                     struct sx_batch *out_batch, int64_t *out_sequence);
@@ -144,9 +147,12 @@ void exchange_device_decide(struct exchange_device_packing *packing, const struc
 
 /* ---- exchange_send.c ---- */
 
-/* The message takes its way, now or, in a blocking exchange, later; taken over. */
+/* The rows stay on this rank; taken over, unless it fails. */
+SX_MUST_CHECK enum sx_status exchange_keep(struct sx_exchange *exchange, struct sx_worker *worker,
+                                           struct sx_batch *batch);
+/* The messages take their way, now or, in a blocking exchange, later; taken over. */
 SX_MUST_CHECK enum sx_status exchange_give(struct sx_exchange *exchange, struct sx_worker *worker,
-                                           const struct sx_net_message *message);
+                                           const struct sx_net_message *messages, int n);
 
 SX_MUST_CHECK enum sx_status exchange_send_create(struct sx_exchange *exchange, struct sx_run *run,
                                                   struct sx_error *error);
@@ -155,9 +161,9 @@ SX_MUST_CHECK enum sx_status exchange_flush(struct sx_exchange *exchange, struct
 
 /* ---- exchange_blocking.c ---- */
 
-/* Takes the message over in every case; exchange_send_held sends it. */
+/* Takes the messages over in every case; exchange_send_held sends them. */
 SX_MUST_CHECK enum sx_status exchange_hold(struct sx_exchange *exchange, struct sx_worker *worker,
-                                           const struct sx_net_message *message);
+                                           const struct sx_net_message *messages, int n);
 /* What all workers hold, once they are through. */
 SX_MUST_CHECK enum sx_status exchange_send_held(struct sx_exchange *exchange, struct sx_worker *worker);
 /* Takes what has come. *out_whole: that is all. */

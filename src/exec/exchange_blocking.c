@@ -5,6 +5,7 @@
 #include "base/array.h"
 #include "exec/exchange.h"
 
+/* Takes the message over in every case. */
 static enum sx_status append(struct exchange_list *list, const struct sx_net_message *message,
                              struct sx_error *error) {
     struct sx_net_message *grown = sx_array_grow(list->messages, sizeof *grown, list->end, &list->capacity);
@@ -18,16 +19,22 @@ static enum sx_status append(struct exchange_list *list, const struct sx_net_mes
 }
 
 enum sx_status exchange_hold(struct sx_exchange *exchange, struct sx_worker *worker,
-                             const struct sx_net_message *message) {
-    return append(&exchange->workers[worker->index].held, message, sx_worker_error(worker));
+                             const struct sx_net_message *messages, int n) {
+    enum sx_status status = SX_OK;
+    for (int i = 0; i < n; i++)
+        if (status == SX_OK)
+            status = append(&exchange->workers[worker->index].held, &messages[i], sx_worker_error(worker));
+        else
+            sx_buffer_release(messages[i].buffer);
+    return status;
 }
 
 enum sx_status exchange_send_held(struct sx_exchange *exchange, struct sx_worker *worker) {
     for (int w = 0; w < worker->run->n_workers; w++) {
         struct exchange_list *held = &exchange->workers[w].held;
         while (held->first < held->end)
-            SX_TRY(
-                sx_channel_send(exchange->channel, &held->messages[held->first++], sx_worker_error(worker)));
+            SX_TRY(sx_channel_send(exchange->channel, &held->messages[held->first++], 1,
+                                   sx_worker_error(worker)));
     }
     return SX_OK;
 }

@@ -2,19 +2,11 @@
  * (tensor/rows.h). Where the net has a link frames go from device to device, but for small ones: these, and
  * all without a link, go by way of the host's memory. */
 #include <stdlib.h>
+#include <string.h>
 
-#include "base/clock.h"
 #include "exec/exchange.h"
 
-/* Takes the frame over. */
-static enum sx_status send_frame(struct sx_exchange *exchange, struct sx_worker *worker, int rank,
-                                 struct sx_buffer *frame, bool on_device) {
-    const struct sx_net_message message = {
-        .rank = rank, .buffer = frame, .bytes = frame->size_bytes, .on_device = on_device};
-    return exchange_give(exchange, worker, &message);
-}
-
-/* As it travels. */
+/* The frame as it travels. */
 static enum sx_status make_portable(struct sx_worker *worker, struct sx_buffer **frame, bool *out_on_device) {
     struct sx_buffer *host = NULL;
     *out_on_device =
@@ -28,53 +20,92 @@ static enum sx_status make_portable(struct sx_worker *worker, struct sx_buffer *
     return status;
 }
 
+static struct sx_net_message message_of(int rank, struct sx_buffer *frame, bool on_device) {
+    return (struct sx_net_message){
+        .rank = rank, .buffer = frame, .bytes = frame->size_bytes, .on_device = on_device};
+}
+
+/* Room for a message to each rank; NULL: no memory, which the worker's error says. */
+static struct sx_net_message *make_list(const struct sx_exchange *exchange, struct sx_worker *worker) {
+    struct sx_net_message *messages = calloc((size_t)exchange->n_ranks + 1, sizeof *messages);
+    if (!messages)
+        (void)sx_no_memory(sx_worker_error(worker), "a list of messages");
+    return messages;
+}
+
+/* All of them together; taken over if they are sent. */
+static enum sx_status send_frames(struct sx_exchange *exchange, struct sx_worker *worker,
+                                  struct sx_buffer **frames, size_t *out_bytes) {
+    struct sx_net_message *messages = make_list(exchange, worker);
+    enum sx_status status = messages ? SX_OK : SX_OUT_OF_MEMORY;
+    int n = 0;
+    *out_bytes = 0;
+    for (int r = 0; status == SX_OK && r < exchange->n_ranks; r++) {
+        bool on_device;
+        if (!frames[r])
+            continue;
+        SX_GO(make_portable(worker, &frames[r], &on_device));
+        *out_bytes += frames[r]->size_bytes;
+        messages[n++] = message_of(r, frames[r], on_device);
+    }
+    if (status == SX_OK && n > 0) {
+        status = exchange_give(exchange, worker, messages, n);
+        memset(frames, 0, (size_t)exchange->n_ranks * sizeof *frames);
+    }
+out:
+    free(messages);
+    return status;
+}
+
 enum sx_status exchange_device_send_whole(struct sx_exchange *exchange, struct sx_worker *worker,
                                           const struct sx_batch *batch) {
     const int64_t offsets[] = {0, batch->rows};
+    const struct sx_row_parts parts = {.offsets = offsets, .n_parts = 1, .own = -1};
     const bool to_all = exchange->mode != EXCHANGE_TO_ROOT;
     const bool packs = exchange_device_packs(exchange, worker);
     struct sx_buffer *frame = NULL;
-    SX_TRY(sx_ops(worker)->rows_pack(worker->stream, batch, NULL, offsets, 1, -1,
-                                     exchange_place(exchange, worker), packs, &frame));
+    struct sx_batch none;
+    SX_TRY(sx_ops(worker)->rows_pack(worker->stream, batch, &parts, exchange_place(exchange, worker), packs,
+                                     &frame, &none));
     if (!frame)
         return SX_OK;
-    bool on_device;
-    enum sx_status status = make_portable(worker, &frame, &on_device);
+    struct sx_net_message *messages = make_list(exchange, worker);
+    bool on_device = false;
+    enum sx_status status = messages ? make_portable(worker, &frame, &on_device) : SX_OUT_OF_MEMORY;
     if (status == SX_OK)
         exchange_device_note(exchange, batch, packs, batch->rows, frame->size_bytes);
+    int n = 0;
     for (int r = 0; status == SX_OK && r < (to_all ? exchange->n_ranks : 1); r++)
         if (r != exchange->rank)
-            status = send_frame(exchange, worker, r, sx_buffer_retain(frame), on_device);
+            messages[n++] = message_of(r, sx_buffer_retain(frame), on_device);
+    if (n > 0)
+        status = exchange_give(exchange, worker, messages, n);
     sx_buffer_release(frame);
+    free(messages);
     return status;
 }
 
 enum sx_status exchange_device_send_parts(struct sx_exchange *exchange, struct sx_worker *worker,
-                                          const struct sx_batch *batch, const struct sx_tensor *order,
-                                          const int64_t *begins) {
+                                          const struct sx_batch *batch, const struct sx_row_parts *parts) {
     const int n_ranks = exchange->n_ranks;
+    const int64_t *begins = parts->offsets;
     const bool packs = exchange_device_packs(exchange, worker);
     size_t bytes = 0;
+    struct sx_batch own = {0};
     struct sx_buffer **frames = calloc((size_t)n_ranks + 1, sizeof(struct sx_buffer *));
     enum sx_status status = SX_OK;
     if (!frames)
         return sx_no_memory(sx_worker_error(worker), "a list of frames");
-    SX_GO(sx_ops(worker)->rows_pack(worker->stream, batch, order, begins, n_ranks, exchange->rank,
-                                    exchange_place(exchange, worker), packs, frames));
-    for (int r = 0; r < n_ranks; r++) {
-        if (!frames[r])
-            continue;
-        bool on_device;
-        SX_GO(make_portable(worker, &frames[r], &on_device));
-        struct sx_buffer *frame = frames[r];
-        bytes += frame->size_bytes;
-        frames[r] = NULL;
-        SX_GO(send_frame(exchange, worker, r, frame, on_device));
-    }
+    SX_GO(sx_ops(worker)->rows_pack(worker->stream, batch, parts, exchange_place(exchange, worker), packs,
+                                    frames, &own));
+    SX_GO(send_frames(exchange, worker, frames, &bytes));
     exchange_device_note(exchange, batch, packs,
                          begins[n_ranks] - begins[0] - (begins[exchange->rank + 1] - begins[exchange->rank]),
                          bytes);
+    if (own.rows > 0)
+        status = exchange_keep(exchange, worker, &own);
 out:
+    sx_batch_release(&own);
     for (int r = 0; r < n_ranks; r++)
         sx_buffer_release(frames[r]);
     free(frames);

@@ -59,8 +59,10 @@ static bool is_bound(const struct exchange_device_packing *packing, const struct
 
 void exchange_device_decide(struct exchange_device_packing *packing, const struct sx_net_pace *pace,
                             double memory_ns_a_byte, int64_t now_ns) {
-    if (packing->looked_ns && packing->row_bytes[0] > 0 && pace->ns_a_byte > 0)
-        packing->is_on = is_bound(packing, pace, now_ns) && pays(packing, pace->ns_a_byte, memory_ns_a_byte);
+    const bool is_first = packing->looked_ns == 0;
+    if (pace->ns_a_byte > 0 && (is_first || packing->row_bytes[0] > 0))
+        packing->is_on =
+            (is_first || is_bound(packing, pace, now_ns)) && pays(packing, pace->ns_a_byte, memory_ns_a_byte);
     packing->looked_ns = now_ns;
     packing->pace = *pace;
 }
@@ -76,7 +78,8 @@ bool exchange_device_packs(struct sx_exchange *exchange, struct sx_worker *worke
         const double rate = worker->run->options.backend->traits.memory_bytes_per_second;
         exchange_device_decide(packing, &pace, 1e9 / (rate > 0 ? rate : guessed_rate), now_ns);
     }
-    const bool packs = packing->is_on;
+    /* strings tell what is plain only by going so */
+    const bool packs = packing->is_on && (packing->row_bytes[0] > 0 || packing->row_bytes[1] <= 0);
     pthread_mutex_unlock(&packing->lock);
     return packs;
 }
@@ -104,5 +107,7 @@ void exchange_device_note(struct sx_exchange *exchange, const struct sx_batch *b
         return;
     pthread_mutex_lock(&packing->lock);
     packing->row_bytes[packs] = (double)bytes / (double)rows;
+    if (packs && plain_bytes > 0)
+        packing->row_bytes[0] = (double)plain_bytes / (double)rows;
     pthread_mutex_unlock(&packing->lock);
 }

@@ -7,15 +7,16 @@
 #include "exec/exchange_skew.h"
 
 enum {
-    PARTS_A_RANK = 16,       /* ranks get parts of the hashes' range, which is cut into a power of two */
-    FRAME_ROWS = 65536,      /* at most */
-    ALL_RANKS = 0,           /* the outgoing message of EXCHANGE_TO_ALL */
-    LEAST_MESSAGE = 64 << 10 /* bytes */
+    PARTS_A_RANK = 16,        /* ranks get parts of the hashes' range, which is cut into a power of two */
+    FRAME_ROWS = 65536,       /* at most */
+    ALL_RANKS = 0,            /* the outgoing message of EXCHANGE_TO_ALL */
+    LEAST_MESSAGE = 64 << 10, /* bytes */
+    LARGE_BATCH = 1 << 20     /* rows */
 };
 
 /* ---- rows that stay ---- */
 
-static enum sx_status keep(struct sx_exchange *exchange, struct sx_worker *worker, struct sx_batch *batch) {
+enum sx_status exchange_keep(struct sx_exchange *exchange, struct sx_worker *worker, struct sx_batch *batch) {
     struct exchange_worker *state = &exchange->workers[worker->index];
     if (state->own_first == state->own_end)
         state->own_first = state->own_end = 0;
@@ -34,7 +35,7 @@ static enum sx_status keep_some(struct sx_exchange *exchange, struct sx_worker *
     struct sx_batch made = {0};
     enum sx_status status = sx_batch_gather(worker, batch, NULL, batch->n_columns, index, &made);
     if (status == SX_OK)
-        status = keep(exchange, worker, &made);
+        status = exchange_keep(exchange, worker, &made);
     sx_batch_release(&made);
     return status;
 }
@@ -42,16 +43,16 @@ static enum sx_status keep_some(struct sx_exchange *exchange, struct sx_worker *
 /* ---- messages ---- */
 
 enum sx_status exchange_give(struct sx_exchange *exchange, struct sx_worker *worker,
-                             const struct sx_net_message *message) {
-    return exchange->is_blocking ? exchange_hold(exchange, worker, message)
-                                 : sx_channel_send(exchange->channel, message, sx_worker_error(worker));
+                             const struct sx_net_message *messages, int n) {
+    return exchange->is_blocking ? exchange_hold(exchange, worker, messages, n)
+                                 : sx_channel_send(exchange->channel, messages, n, sx_worker_error(worker));
 }
 
 static enum sx_status send_to(struct sx_exchange *exchange, struct sx_worker *worker, int rank,
                               const struct exchange_outgoing *outgoing) {
     const struct sx_net_message message = {
         .rank = rank, .buffer = sx_buffer_retain(outgoing->buffer), .bytes = outgoing->used_bytes};
-    return exchange_give(exchange, worker, &message);
+    return exchange_give(exchange, worker, &message, 1);
 }
 
 static enum sx_status flush_to(struct sx_exchange *exchange, struct sx_worker *worker, int rank) {
@@ -136,11 +137,12 @@ static enum sx_status send_whole(struct sx_exchange *exchange, struct sx_worker 
                : exchange_device_send_whole(exchange, worker, batch);
 }
 
+/* As many as ranks where these are a power of two. */
 static int count_parts(int n_ranks) {
-    int n = PARTS_A_RANK;
-    while (n < PARTS_A_RANK * n_ranks)
+    int n = 1;
+    while (n < n_ranks)
         n *= 2;
-    return n;
+    return n == n_ranks ? n : n * PARTS_A_RANK;
 }
 
 enum sx_status exchange_hash(struct sx_worker *worker, struct sx_batch *keys, struct sx_tensor *out_hashes) {
@@ -162,31 +164,28 @@ out:
     return status;
 }
 
-static enum sx_status send_parts(struct sx_exchange *exchange, struct sx_worker *worker,
-                                 const struct sx_batch *host, const int32_t *order, const int64_t *begins) {
+static enum sx_status send_host_parts(struct sx_exchange *exchange, struct sx_worker *worker,
+                                      const struct sx_batch *batch, const struct sx_row_parts *parts) {
+    const int32_t *order = parts->order->values;
+    const int64_t *begins = parts->offsets, first = begins[parts->own], n = begins[parts->own + 1] - first;
+    struct sx_tensor mine = {0};
     for (int rank = 0; rank < exchange->n_ranks; rank++)
         if (rank != exchange->rank && begins[rank + 1] > begins[rank])
-            SX_TRY(add_frames(exchange, worker, rank, host, order + begins[rank],
+            SX_TRY(add_frames(exchange, worker, rank, batch, order + begins[rank],
                               begins[rank + 1] - begins[rank]));
-    return SX_OK;
-}
-
-/* `order`: the batch's rows rank after rank; rank r's begin at begins[r] and end at begins[r + 1]. */
-static enum sx_status send_ordered(struct sx_exchange *exchange, struct sx_worker *worker,
-                                   const struct sx_batch *batch, const struct sx_tensor *order,
-                                   const int64_t *begins) {
-    const int64_t first = begins[exchange->rank], n = begins[exchange->rank + 1] - first;
-    if (worker->stream->backend->traits.is_host)
-        SX_TRY(send_parts(exchange, worker, batch, order->values, begins));
-    else
-        SX_TRY(exchange_device_send_parts(exchange, worker, batch, order, begins));
     if (n == 0)
         return SX_OK;
-    struct sx_tensor mine = {0};
-    sx_tensor_slice(order, first, n, &mine);
+    sx_tensor_slice(parts->order, first, n, &mine);
     enum sx_status status = keep_some(exchange, worker, batch, &mine);
     sx_tensor_release(&mine);
     return status;
+}
+
+static enum sx_status send_parts(struct sx_exchange *exchange, struct sx_worker *worker,
+                                 const struct sx_batch *batch, const struct sx_row_parts *parts) {
+    return worker->stream->backend->traits.is_host
+               ? send_host_parts(exchange, worker, batch, parts)
+               : exchange_device_send_parts(exchange, worker, batch, parts);
 }
 
 /* To all other ranks, from within an exchange by hash. */
@@ -208,7 +207,7 @@ static enum sx_status take_heavy(struct sx_exchange *exchange, struct sx_worker 
     if (status == SX_OK && exchange->is_build)
         status = send_everywhere(exchange, worker, &made);
     if (status == SX_OK)
-        status = keep(exchange, worker, &made);
+        status = exchange_keep(exchange, worker, &made);
     sx_batch_release(&made);
     return status;
 }
@@ -238,24 +237,37 @@ static enum sx_status place_rest(struct sx_worker *worker, const struct sx_tenso
     return SX_OK;
 }
 
+/* Room for the begins of `n_runs` runs and those of the ranks' parts behind them; NULL: no memory. */
+static int64_t *make_parts(const struct sx_exchange *exchange, int n_runs, struct sx_row_parts *out_parts) {
+    int64_t *offsets = calloc((size_t)n_runs + (size_t)exchange->n_ranks + 2, sizeof *offsets);
+    *out_parts = (struct sx_row_parts){.offsets = offsets ? offsets + n_runs + 1 : NULL,
+                                       .n_parts = exchange->n_ranks,
+                                       .own = exchange->rank,
+                                       .runs = offsets,
+                                       .n_runs = n_runs};
+    return offsets;
+}
+
 static enum sx_status send_by_hash(struct sx_exchange *exchange, struct sx_worker *worker,
                                    const struct sx_batch *batch) {
-    const int n_parts = count_parts(exchange->n_ranks);
+    const int n_runs = count_parts(exchange->n_ranks);
     struct sx_tensor hashes = {0}, order = {0}, rest = {0};
-    int64_t *offsets = malloc(((size_t)n_parts + 1) * sizeof *offsets);
+    struct sx_row_parts parts;
+    int64_t *runs = make_parts(exchange, n_runs, &parts);
     enum sx_status status = SX_OK;
-    if (!offsets)
+    if (!runs)
         return sx_no_memory(sx_worker_error(worker), "a list of parts");
     SX_GO(exchange_hash_keys(exchange, worker, batch, &hashes));
     SX_GO(split_heavy(exchange, worker, batch, &hashes, &rest));
-    SX_GO(sx_ops(worker)->partition(worker->stream, &hashes, n_parts, &order, offsets));
+    SX_GO(sx_ops(worker)->partition(worker->stream, &hashes, n_runs, &order, runs));
     if (hashes.length < batch->rows)
         SX_GO(place_rest(worker, &rest, &order));
     for (int r = 1; r <= exchange->n_ranks; r++)
-        offsets[r] = offsets[r * n_parts / exchange->n_ranks];
-    status = send_ordered(exchange, worker, batch, &order, offsets);
+        runs[n_runs + 1 + r] = runs[r * n_runs / exchange->n_ranks];
+    parts.order = &order;
+    status = send_parts(exchange, worker, batch, &parts);
 out:
-    free(offsets);
+    free(runs);
     sx_tensor_release(&hashes);
     sx_tensor_release(&order);
     sx_tensor_release(&rest);
@@ -264,21 +276,39 @@ out:
 
 static enum sx_status send_by_range(struct sx_exchange *exchange, struct sx_worker *worker,
                                     const struct sx_batch *batch) {
-    const int n_parts = exchange->range->n_parts;
-    struct sx_tensor parts = {0}, order = {0};
-    int64_t *offsets = malloc(((size_t)n_parts + (size_t)exchange->n_ranks + 1) * sizeof *offsets);
+    const int n_runs = exchange->range->n_parts;
+    struct sx_tensor ranges = {0}, order = {0};
+    struct sx_row_parts parts;
+    int64_t *runs = make_parts(exchange, n_runs, &parts);
     enum sx_status status = SX_OK;
-    if (!offsets)
+    if (!runs)
         return sx_no_memory(sx_worker_error(worker), "a list of parts");
-    SX_GO(exchange_range_parts(exchange, worker, batch, &parts));
-    SX_GO(sx_ops(worker)->partition(worker->stream, &parts, n_parts, &order, offsets));
-    for (int r = n_parts + 1; r <= exchange->n_ranks; r++)
-        offsets[r] = offsets[n_parts];
-    status = send_ordered(exchange, worker, batch, &order, offsets);
+    SX_GO(exchange_range_parts(exchange, worker, batch, &ranges));
+    SX_GO(sx_ops(worker)->partition(worker->stream, &ranges, n_runs, &order, runs));
+    for (int r = 1; r <= exchange->n_ranks; r++)
+        runs[n_runs + 1 + r] = runs[r < n_runs ? r : n_runs];
+    parts.order = &order;
+    status = send_parts(exchange, worker, batch, &parts);
 out:
-    free(offsets);
-    sx_tensor_release(&parts);
+    free(runs);
+    sx_tensor_release(&ranges);
     sx_tensor_release(&order);
+    return status;
+}
+
+/* A device shares itself out among all that is asked of it: large batches that are packed at the same time
+ * would all be ready late, and the link idle until then. */
+static enum sx_status send_in_turn(struct sx_exchange *exchange, struct sx_worker *worker,
+                                   const struct sx_batch *batch,
+                                   enum sx_status (*send)(struct sx_exchange *exchange,
+                                                          struct sx_worker *worker,
+                                                          const struct sx_batch *batch)) {
+    const bool in_turn = !worker->stream->backend->traits.is_host && batch->rows >= LARGE_BATCH;
+    if (in_turn)
+        pthread_mutex_lock(&exchange->pack_lock);
+    const enum sx_status status = send(exchange, worker, batch);
+    if (in_turn)
+        pthread_mutex_unlock(&exchange->pack_lock);
     return status;
 }
 
@@ -288,8 +318,8 @@ static enum sx_status send_consume(struct sx_sink *sink, struct sx_worker *worke
     if (batch->rows == 0)
         return SX_OK;
     switch (exchange->mode) {
-    case EXCHANGE_TO_HASH: return send_by_hash(exchange, worker, batch);
-    case EXCHANGE_TO_RANGE: return send_by_range(exchange, worker, batch);
+    case EXCHANGE_TO_HASH: return send_in_turn(exchange, worker, batch, send_by_hash);
+    case EXCHANGE_TO_RANGE: return send_in_turn(exchange, worker, batch, send_by_range);
     case EXCHANGE_TO_ALL: SX_TRY(send_whole(exchange, worker, batch)); break;
     case EXCHANGE_TO_ROOT:
         if (exchange->rank != 0)
@@ -297,7 +327,7 @@ static enum sx_status send_consume(struct sx_sink *sink, struct sx_worker *worke
         break;
     case EXCHANGE_STAY: break;
     }
-    return keep(exchange, worker, batch);
+    return exchange_keep(exchange, worker, batch);
 }
 
 enum sx_status exchange_send_create(struct sx_exchange *exchange, struct sx_run *run,

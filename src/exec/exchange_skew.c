@@ -129,7 +129,6 @@ static enum sx_status take_batch(struct sample *sample, struct sx_worker *worker
     struct sx_batch keys = {0}, host = {0};
     struct sx_tensor hashes = {0};
     enum sx_status status;
-    SX_GO(sx_ops(worker)->batch_rows(worker->stream, batch));
     SX_GO(sx_batch_create(n_keys + 1, batch->rows, &keys, sx_worker_error(worker)));
     for (int32_t k = 0; k < n_keys; k++)
         sx_tensor_share(&batch->columns[k], &keys.columns[k]);
@@ -141,6 +140,24 @@ out:
     sx_batch_release(&host);
     sx_tensor_release(&hashes);
     return status;
+}
+
+/* Of a batch with very many rows some here and there: all of them would be brought from a device. */
+static enum sx_status take_some(struct sample *sample, struct sx_worker *worker, int32_t n_keys,
+                                struct sx_batch *batch) {
+    enum { PLACES = 4 };
+    SX_TRY(sx_ops(worker)->batch_rows(worker->stream, batch));
+    if (batch->rows <= READ_ROWS)
+        return take_batch(sample, worker, n_keys, batch);
+    for (int p = 0; p < PLACES; p++) {
+        struct sx_batch part = {0};
+        SX_TRY(sx_batch_slice(batch, batch->rows / PLACES * p, READ_ROWS / PLACES, &part,
+                              sx_worker_error(worker)));
+        const enum sx_status status = take_batch(sample, worker, n_keys, &part);
+        sx_batch_release(&part);
+        SX_TRY(status);
+    }
+    return SX_OK;
 }
 
 static enum sx_status read_sample(const struct exchange_skew *skew, struct sx_worker *worker,
@@ -158,7 +175,7 @@ static enum sx_status read_sample(const struct exchange_skew *skew, struct sx_wo
     for (bool done = false; !done && sample->rows < rows;) {
         struct sx_batch batch = {0};
         SX_TRY(skew->sample->next(skew->sample, worker, &batch, &done));
-        const enum sx_status status = done ? SX_OK : take_batch(sample, worker, skew->n_keys, &batch);
+        const enum sx_status status = done ? SX_OK : take_some(sample, worker, skew->n_keys, &batch);
         sx_batch_release(&batch);
         SX_TRY(status);
         SX_TRY(sx_check_cancel(worker));

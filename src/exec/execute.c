@@ -104,6 +104,10 @@ enum sx_status sx_run_execute(struct sx_run *run, struct sx_error *error) {
     return status;
 }
 
+void sx_run_set_least_memory(struct sx_run *run, size_t bytes) {
+    run->least_memory_bytes = bytes;
+}
+
 bool sx_run_reuses(const struct sx_run *run) {
     return run->reuse != NULL;
 }

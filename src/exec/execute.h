@@ -109,6 +109,9 @@ SX_MUST_CHECK enum sx_status sx_run_next(struct sx_run *run, struct sx_batch *ou
 void sx_run_destroy(struct sx_run *run);
 /* Whether it keeps columns for later scans; without (reuse_bytes 0) the query takes less memory. */
 bool sx_run_reuses(const struct sx_run *run);
+/* Before it is executed: the memory of the rank's device that has least, by which windows are sized on all
+ * ranks. */
+void sx_run_set_least_memory(struct sx_run *run, size_t bytes);
 
 /* From any thread, between create and destroy. */
 void sx_run_progress(struct sx_run *run, struct sx_exec_progress *out_progress);

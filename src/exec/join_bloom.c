@@ -97,14 +97,24 @@ out:
     return status;
 }
 
+/* What the ranks tell each other. */
+struct bloom_size {
+    int64_t rows;
+    size_t link_bytes; /* rank 0's counts */
+};
+
 /* Of all ranks. */
-static enum sx_status count_kept(struct sx_worker *worker, int64_t own, int64_t *out_rows) {
+static enum sx_status count_kept(struct sx_join_bloom *bloom, struct sx_worker *worker, int64_t *rows) {
+    const struct bloom_size own = {*rows, worker->run->options.link_bytes};
     struct sx_arena arena = {0};
-    void *all = NULL;
-    enum sx_status status = gather(worker, &own, sizeof own, &arena, &all);
-    *out_rows = 0;
+    void *gathered = NULL;
+    enum sx_status status = gather(worker, &own, sizeof own, &arena, &gathered);
+    const struct bloom_size *all = gathered;
+    *rows = 0;
     for (int r = 0; status == SX_OK && r < sx_net_size(worker->run->options.net); r++)
-        *out_rows += ((const int64_t *)all)[r];
+        *rows += all[r].rows;
+    if (status == SX_OK)
+        bloom->link_bytes = all[0].link_bytes;
     sx_arena_release(&arena);
     return status;
 }
@@ -114,7 +124,7 @@ enum sx_status join_bloom_open(struct sx_join_bloom *bloom, struct sx_worker *wo
     int64_t rows = atomic_load(&bloom->kept);
     bloom->is_local = is_local;
     if (!is_local)
-        status = count_kept(worker, rows, &rows);
+        status = count_kept(bloom, worker, &rows);
     if (status == SX_OK && rows > 0 && words_of(rows) <= most_words(worker, is_local))
         status = join_bloom_words(worker, NULL, words_of(rows), &bloom->words);
     return status;
@@ -149,11 +159,99 @@ out:
     return status;
 }
 
+/* ---- the same, from device to device ---- */
+
+/* `messages`: room for one to each other rank. */
+static enum sx_status send_words(const struct sx_join_bloom *bloom, struct sx_worker *worker,
+                                 struct sx_channel *channel, struct sx_net_message *messages) {
+    const struct sx_net *net = worker->run->options.net;
+    int n = 0;
+    for (int r = 0; r < sx_net_size(net); r++)
+        if (r != sx_net_rank(net))
+            messages[n++] = (struct sx_net_message){.rank = r,
+                                                    .buffer = sx_buffer_retain(bloom->words.values_buffer),
+                                                    .bytes = (size_t)bloom->words.length * sizeof(uint64_t),
+                                                    .on_device = true};
+    SX_TRY(sx_channel_send(channel, messages, n, sx_worker_error(worker)));
+    return sx_channel_end(channel, sx_worker_error(worker));
+}
+
+/* All other ranks' messages, once they are there and the own words have gone. Those of [0, *n) are the
+ * caller's, after a failure, too. */
+static enum sx_status take_messages(struct sx_worker *worker, struct sx_channel *channel, int most,
+                                    struct sx_net_message *messages, int *n) {
+    enum { WAIT_MS = 50 };
+    struct sx_events *events = &worker->run->events;
+    for (;;) {
+        const int64_t n_events = sx_events_count(events);
+        while (*n < most && sx_channel_receive(channel, &messages[*n]))
+            (*n)++;
+        if (sx_channel_ended(channel) && sx_channel_unsent_bytes(channel) == 0)
+            return SX_OK;
+        SX_TRY(sx_check_cancel(worker));
+        sx_events_wait(events, n_events, WAIT_MS);
+    }
+}
+
+/* words |= those of the message. */
+static enum sx_status merge_message(struct sx_join_bloom *bloom, struct sx_worker *worker,
+                                    const struct sx_net_message *message) {
+    const struct sx_tensor other = {
+        .type = bloom->words.type, .length = bloom->words.length, .values = message->buffer->data};
+    return message->bytes == (size_t)other.length * sizeof(uint64_t)
+               ? sx_ops(worker)->bloom_merge(worker->stream, &other, &bloom->words)
+               : sx_error_set(sx_worker_error(worker), SX_INTERNAL, "a filter of %zu bytes", message->bytes);
+}
+
+/* `messages`: room for one of each other rank. */
+static enum sx_status merge_messages(struct sx_join_bloom *bloom, struct sx_worker *worker,
+                                     struct sx_channel *channel, struct sx_net_message *messages) {
+    int n = 0;
+    enum sx_status status =
+        take_messages(worker, channel, sx_net_size(worker->run->options.net) - 1, messages, &n);
+    for (int i = 0; i < n; i++) {
+        if (status == SX_OK)
+            status = merge_message(bloom, worker, &messages[i]);
+        sx_buffer_release(messages[i].buffer);
+    }
+    return status == SX_OK ? sx_synchronise(worker, "a filter of all ranks") : status;
+}
+
+static enum sx_status merge_on_devices(struct sx_join_bloom *bloom, struct sx_worker *worker) {
+    struct sx_run *run = worker->run;
+    const struct sx_channel_options options = {.pool = sx_message_pool(&run->options),
+                                               .window_bytes = MOST_BYTES,
+                                               .wake = sx_events_add,
+                                               .context = &run->events};
+    struct sx_arena arena = {0};
+    struct sx_channel *channel = NULL;
+    enum sx_status status;
+    struct sx_net_message *messages =
+        SX_ARENA_ARRAY(&arena, sx_net_size(run->options.net), struct sx_net_message);
+    if (!messages)
+        return sx_no_memory(sx_worker_error(worker), "a join's filter");
+    SX_GO(sx_channel_create(run->options.net, &options, &channel, sx_worker_error(worker)));
+    SX_GO(send_words(bloom, worker, channel, messages));
+    status = merge_messages(bloom, worker, channel, messages);
+out:
+    sx_channel_destroy(channel);
+    sx_arena_release(&arena);
+    return status;
+}
+
+static bool goes_by_link(const struct sx_join_bloom *bloom, const struct sx_worker *worker) {
+    const struct sx_exec_options *options = &worker->run->options;
+    return !worker->stream->backend->traits.is_host && sx_net_has_link(options->net) &&
+           (size_t)bloom->words.length * sizeof(uint64_t) >= bloom->link_bytes;
+}
+
 enum sx_status join_bloom_merge(struct sx_join_bloom *bloom, struct sx_worker *worker, bool needless) {
     if (needless)
         sx_tensor_release(&bloom->words);
     if (bloom->words.length == 0 || bloom->is_local)
         return SX_OK;
+    if (goes_by_link(bloom, worker))
+        return merge_on_devices(bloom, worker);
     struct sx_batch batch = {.rows = bloom->words.length,
                              .rows_bound = bloom->words.length,
                              .n_columns = 1,

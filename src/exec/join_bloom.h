@@ -11,6 +11,7 @@
 struct sx_join_bloom {
     bool is_wanted;         /* a scan asks for it; set while pipelines are made */
     bool is_local;          /* this rank has all keys; set by join_bloom_open */
+    size_t link_bytes;      /* from which on the filter goes from device to device; set by join_bloom_open */
     struct sx_tensor words; /* once the table is sealed; length 0: there is none */
     struct bloom_worker *workers;
     atomic_int_fast64_t kept; /* hashes, of all workers */

@@ -169,7 +169,7 @@ enum sx_status sx_pipeline_step(struct sx_worker *worker, const struct sx_pipeli
     enum sx_status status = next_batch(worker, pipeline->source, &batch, out_done);
     if (status == SX_OK && !*out_done && !worker->is_starved)
         status = sx_emit(worker, 0, &batch);
-    if (status == SX_OK && *out_done)
+    if (status == SX_OK && *out_done && pipeline->next) /* which may need what this one has left behind */
         status = sx_synchronise(worker, "the end of a pipeline");
     worker->pipeline = outer;
     account(worker, caller);

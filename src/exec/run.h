@@ -121,6 +121,7 @@ struct sx_run {
     struct sx_write_sink *write;
     int64_t result_batch;
     struct sx_exchange *exchanges; /* in order of creation, the same on all ranks */
+    size_t least_memory_bytes;     /* of any rank's device; 0: only this one's is known */
     struct sx_events events;       /* things that a starved worker may have waited for */
     struct sx_operator_report *reports;
     pthread_mutex_t error_lock;
@@ -156,7 +157,7 @@ static inline struct sx_error *sx_worker_error(struct sx_worker *worker) {
 SX_MUST_CHECK enum sx_status sx_check_cancel(struct sx_worker *worker);
 
 /* What the worker has made may be read by others from here on. The executor calls it at the end of a
- * pipeline, and of a sink's finish, parts and seal. */
+ * pipeline (of driven ones where another follows), and of a sink's finish, parts and seal. */
 SX_MUST_CHECK enum sx_status sx_synchronise(struct sx_worker *worker, const char *why);
 
 /* True: what is left of the worker's batch is not needed. Never while another pipeline of the same sink is to
@@ -164,7 +165,7 @@ SX_MUST_CHECK enum sx_status sx_synchronise(struct sx_worker *worker, const char
 bool sx_worker_satisfied(const struct sx_worker *worker);
 
 /* Takes a batch from a driven pipeline's source and passes it on. *out_done: it has none left for this
- * worker, which has brought all by now. worker->is_starved: it had none. */
+ * worker, which has brought all by now if another pipeline follows. worker->is_starved: it had none. */
 SX_MUST_CHECK enum sx_status sx_pipeline_step(struct sx_worker *worker, const struct sx_pipeline *pipeline,
                                               bool *out_done);
 

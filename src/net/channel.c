@@ -97,27 +97,47 @@ static void pump(struct sx_channel *channel, int rank) {
     send_frame(channel, rank, &frame, NULL, 0);
 }
 
-enum sx_status sx_channel_send(struct sx_channel *channel, const struct sx_net_message *message,
+/* Takes the buffers over in every case. */
+static enum sx_status keep_all(const struct sx_net_message *messages, int n, struct sx_kept_list *out_list,
+                               struct sx_error *error) {
+    for (int i = 0; i < n; i++) {
+        struct sx_kept *kept = malloc(sizeof *kept);
+        if (!kept) {
+            for (; i < n; i++)
+                sx_buffer_release(messages[i].buffer);
+            return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for a message");
+        }
+        *kept = (struct sx_kept){.message = messages[i]};
+        sx_kept_append(out_list, kept);
+    }
+    return SX_OK;
+}
+
+/* With the lock held. */
+static void send_list(struct sx_channel *channel, struct sx_kept_list *list) {
+    struct sx_kept *kept;
+    while ((kept = sx_kept_pop(list)) != NULL) {
+        const int rank = kept->message.rank;
+        atomic_fetch_add(&channel->unsent_bytes, kept->message.bytes);
+        sx_kept_append(&channel->flows[rank].waiting, kept);
+        pump(channel, rank);
+    }
+}
+
+enum sx_status sx_channel_send(struct sx_channel *channel, const struct sx_net_message *messages, int n,
                                struct sx_error *error) {
     struct sx_net *net = channel->net;
-    struct sx_kept *kept = malloc(sizeof *kept);
-    if (!kept) {
-        sx_buffer_release(message->buffer);
-        return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for a message");
-    }
-    *kept = (struct sx_kept){.message = *message};
+    struct sx_kept_list list = {0};
+    enum sx_status status = keep_all(messages, n, &list, error);
     pthread_mutex_lock(&net->lock);
-    enum sx_status status = sx_net_failure(net, error);
+    if (status == SX_OK)
+        status = sx_net_failure(net, error);
     if (status == SX_OK && channel->is_ended)
         status = sx_error_set(error, SX_INTERNAL, "channel %u: a message after its end", channel->number);
-    if (status == SX_OK) {
-        atomic_fetch_add(&channel->unsent_bytes, message->bytes);
-        sx_kept_append(&channel->flows[message->rank].waiting, kept);
-        pump(channel, message->rank);
-        kept = NULL;
-    }
+    if (status == SX_OK)
+        send_list(channel, &list);
     sx_net_unlock(net);
-    sx_kept_release(kept);
+    sx_kept_clear(&list);
     return status;
 }
 

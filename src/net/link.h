@@ -14,18 +14,25 @@ struct sx_link_part {
 
 struct sx_link;
 
+/* Rounds that may have begun and not ended. */
+enum { SX_LINK_FLIGHTS = 3 };
+
 struct sx_link_ops {
     /* Room for a message that comes: one reference. */
     SX_MUST_CHECK enum sx_status (*allocate)(struct sx_link *link, size_t bytes,
                                              struct sx_buffer **out_buffer, struct sx_error *error);
-    /* Every rank calls it for a round, with parts that match: between two ranks they are in the same order.
-     * Blocks until all sent bytes may be reused and all received ones can be read by any stream. Where
-     * gives_up(context) becomes true it ends soon, with SX_RANK_LOST; after an error the link is of no use
-     * any more. */
-    SX_MUST_CHECK enum sx_status (*exchange)(struct sx_link *link, const struct sx_link_part *sends,
-                                             int n_sends, const struct sx_link_part *receives, int n_receives,
-                                             bool (*gives_up)(void *context), void *context,
-                                             struct sx_error *error);
+    /* Begins a round. Every rank calls it, with parts that match: between two ranks they are in the same
+     * order. `flight`: 0 … SX_LINK_FLIGHTS - 1, one that is free; rounds take them in turn. Where
+     * gives_up(context) becomes true this and `finish` end soon, with SX_RANK_LOST; after an error of either
+     * the link is of no use any more. */
+    SX_MUST_CHECK enum sx_status (*start)(struct sx_link *link, int flight, const struct sx_link_part *sends,
+                                          int n_sends, const struct sx_link_part *receives, int n_receives,
+                                          bool (*gives_up)(void *context), void *context,
+                                          struct sx_error *error);
+    /* Blocks until all sent bytes of the flight may be reused and all received ones can be read by any
+     * stream. The oldest flight comes first; another thread may start the next one meanwhile. */
+    SX_MUST_CHECK enum sx_status (*finish)(struct sx_link *link, int flight, bool (*gives_up)(void *context),
+                                           void *context, struct sx_error *error);
     /* `clean`: all ranks do so, and nothing is on its way. */
     void (*destroy)(struct sx_link *link, bool clean);
 };
@@ -35,6 +42,16 @@ struct sx_link {
     const struct sx_link_ops *ops;
     const char *name; /* "NCCL 2.28.3" */
 };
+
+/* A round on its own. */
+SX_MUST_CHECK static inline enum sx_status sx_link_exchange(struct sx_link *link,
+                                                            const struct sx_link_part *sends, int n_sends,
+                                                            const struct sx_link_part *receives,
+                                                            int n_receives, bool (*gives_up)(void *context),
+                                                            void *context, struct sx_error *error) {
+    SX_TRY(link->ops->start(link, 0, sends, n_sends, receives, n_receives, gives_up, context, error));
+    return link->ops->finish(link, 0, gives_up, context, error);
+}
 
 /* Messages on devices may be sent once all ranks have come back from it: all call it, before they create
  * channels. Takes the link over in every case; sx_net_close destroys it. */

@@ -116,8 +116,10 @@ SX_MUST_CHECK enum sx_status sx_channel_create(struct sx_net *net, const struct 
 /* Ends it, if that was not done. What was sent still goes (unless the net has failed); messages not taken,
  * and those that still come, are dropped. Waits until no wake is being called. NULL allowed. */
 void sx_channel_destroy(struct sx_channel *channel);
-/* Takes the message over in every case. To the own rank, too: that one goes by no transport. */
-SX_MUST_CHECK enum sx_status sx_channel_send(struct sx_channel *channel, const struct sx_net_message *message,
+/* Takes the messages over in every case. To the own rank, too: that one goes by no transport. Those that go
+ * from device to device go together, if there is credit. */
+SX_MUST_CHECK enum sx_status sx_channel_send(struct sx_channel *channel,
+                                             const struct sx_net_message *messages, int n,
                                              struct sx_error *error);
 /* Bytes given to send that have not left this rank: who makes messages waits while these are many. */
 size_t sx_channel_unsent_bytes(const struct sx_channel *channel);

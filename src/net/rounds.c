@@ -2,7 +2,8 @@
  * rank what it will get from this one (a frame over the transport), and a rank that hears of a round joins
  * it, maybe with nothing. When the announcements of all ranks are there each knows what it sends and
  * receives, and all exchange at once. So the link's collective calls have one order on all ranks, whatever
- * the channels do; credits, ends and failures stay with the channels. */
+ * the channels do; credits, ends and failures stay with the channels. Another thread waits for the ends of
+ * rounds, so that the next one is announced, and waits on the device, while one is under way. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -16,21 +17,29 @@ struct announced {
     uint64_t bytes;
 };
 
-struct sx_rounds {
-    struct sx_net *net;
-    struct sx_link *link;
-    pthread_t thread;
-    uint64_t number;               /* of the round that comes next, or is under way */
-    struct sx_kept_list pending;   /* messages that no round has taken yet */
-    struct sx_kept_list announced; /* what other ranks have told */
-    bool is_stopping;
-};
-
 /* What a rank sends and receives in a round; `kept` has the frames that belong to the parts. */
 struct part_list {
     struct sx_link_part *parts;
     struct sx_kept **kept;
     int n;
+};
+
+/* A round that the link has begun. */
+struct flight {
+    struct part_list sends, receives;
+    size_t bytes; /* sent */
+};
+
+struct sx_rounds {
+    struct sx_net *net;
+    struct sx_link *link;
+    pthread_t thread, ender;
+    uint64_t number;                        /* of the round that comes next, or is under way */
+    struct sx_kept_list pending;            /* messages that no round has taken yet */
+    struct sx_kept_list announced;          /* what other ranks have told */
+    struct flight flights[SX_LINK_FLIGHTS]; /* in turn */
+    uint64_t n_begun, n_ended;              /* flights */
+    bool is_stopping, is_ended;             /* no more rounds; no more flights */
 };
 
 /* ---- lists ---- */
@@ -216,19 +225,35 @@ static void end_round(struct sx_rounds *rounds, struct part_list *sends, struct 
     release_parts(receives);
 }
 
-static enum sx_status pass(struct sx_rounds *rounds, const struct part_list *sends,
-                           const struct part_list *receives, struct sx_error *error) {
-    struct sx_net *net = rounds->net;
+static size_t bytes_of(const struct part_list *list) {
     size_t bytes = 0;
-    for (int i = 0; i < sends->n; i++)
-        bytes += sends->parts[i].bytes;
+    for (int i = 0; i < list->n; i++)
+        bytes += list->parts[i].bytes;
+    return bytes;
+}
+
+/* Begins a flight, once there is room for one; the parts go with it. */
+static enum sx_status take_off(struct sx_rounds *rounds, struct part_list *sends, struct part_list *receives,
+                               struct sx_error *error) {
+    struct sx_net *net = rounds->net;
+    const size_t bytes = bytes_of(sends);
     pthread_mutex_lock(&net->lock);
+    while (rounds->n_begun - rounds->n_ended == SX_LINK_FLIGHTS)
+        pthread_cond_wait(&net->changed, &net->lock);
+    const int place = (int)(rounds->n_begun % SX_LINK_FLIGHTS);
     sx_net_pace_begin(net, SX_NET_LINK, bytes);
     pthread_mutex_unlock(&net->lock);
-    const enum sx_status status = rounds->link->ops->exchange(
-        rounds->link, sends->parts, sends->n, receives->parts, receives->n, gives_up, rounds, error);
+    const enum sx_status status = rounds->link->ops->start(
+        rounds->link, place, sends->parts, sends->n, receives->parts, receives->n, gives_up, rounds, error);
     pthread_mutex_lock(&net->lock);
-    sx_net_pace_end(net, SX_NET_LINK, bytes);
+    if (status == SX_OK) {
+        rounds->flights[place] = (struct flight){*sends, *receives, bytes};
+        *sends = *receives = (struct part_list){0};
+        rounds->n_begun++;
+        pthread_cond_broadcast(&net->changed);
+    } else {
+        sx_net_pace_end(net, SX_NET_LINK, bytes);
+    }
     pthread_mutex_unlock(&net->lock);
     return status;
 }
@@ -240,11 +265,45 @@ static void exchange(struct sx_rounds *rounds, struct part_list *sends, struct p
     if (status == SX_OK) {
         find_room(rounds, receives);
         if (sends->n + receives->n > 0)
-            status = pass(rounds, sends, receives, &error);
+            status = take_off(rounds, sends, receives, &error);
     }
     if (status != SX_OK)
         lose_link(rounds, &error);
     end_round(rounds, sends, receives, status == SX_OK);
+}
+
+/* Waits for the end of the oldest flight. Without the lock. */
+static void land(struct sx_rounds *rounds) {
+    struct sx_net *net = rounds->net;
+    struct sx_error error = {0};
+    const int place = (int)(rounds->n_ended % SX_LINK_FLIGHTS);
+    struct flight flight = rounds->flights[place];
+    const enum sx_status status = rounds->link->ops->finish(rounds->link, place, gives_up, rounds, &error);
+    pthread_mutex_lock(&net->lock);
+    sx_net_pace_end(net, SX_NET_LINK, flight.bytes);
+    pthread_mutex_unlock(&net->lock);
+    if (status != SX_OK)
+        lose_link(rounds, &error);
+    end_round(rounds, &flight.sends, &flight.receives, status == SX_OK);
+}
+
+static void *run_ender(void *context) {
+    struct sx_rounds *rounds = context;
+    struct sx_net *net = rounds->net;
+    pthread_mutex_lock(&net->lock);
+    while (rounds->n_begun != rounds->n_ended || !rounds->is_ended) {
+        if (rounds->n_begun == rounds->n_ended) {
+            pthread_cond_wait(&net->changed, &net->lock);
+            continue;
+        }
+        pthread_mutex_unlock(&net->lock);
+        land(rounds);
+        pthread_mutex_lock(&net->lock);
+        rounds->n_ended++;
+        pthread_cond_broadcast(&net->changed);
+    }
+    pthread_mutex_unlock(&net->lock);
+    return NULL;
 }
 
 /* ---- the thread ---- */
@@ -314,6 +373,27 @@ void sx_rounds_take(struct sx_rounds *rounds, struct sx_kept *kept) {
 
 /* ---- beginning and end ---- */
 
+/* No more flights. */
+static void end_ender(struct sx_rounds *rounds) {
+    pthread_mutex_lock(&rounds->net->lock);
+    rounds->is_ended = true;
+    pthread_cond_broadcast(&rounds->net->changed);
+    pthread_mutex_unlock(&rounds->net->lock);
+    pthread_join(rounds->ender, NULL);
+}
+
+static bool begin_threads(struct sx_rounds *rounds) {
+    sigset_t before;
+    sx_signals_block(&before);
+    bool begun = pthread_create(&rounds->ender, NULL, run_ender, rounds) == 0;
+    if (begun && pthread_create(&rounds->thread, NULL, run, rounds) != 0) {
+        end_ender(rounds);
+        begun = false;
+    }
+    sx_signals_restore(&before);
+    return begun;
+}
+
 enum sx_status sx_net_set_link(struct sx_net *net, struct sx_link *link, struct sx_error *error) {
     struct sx_rounds *rounds = calloc(1, sizeof *rounds);
     if (!rounds) {
@@ -324,11 +404,7 @@ enum sx_status sx_net_set_link(struct sx_net *net, struct sx_link *link, struct 
     pthread_mutex_lock(&net->lock);
     net->rounds = rounds;
     pthread_mutex_unlock(&net->lock);
-    sigset_t before;
-    sx_signals_block(&before);
-    const int failed = pthread_create(&rounds->thread, NULL, run, rounds);
-    sx_signals_restore(&before);
-    if (!failed)
+    if (begin_threads(rounds))
         return SX_OK;
     pthread_mutex_lock(&net->lock);
     net->rounds = NULL;
@@ -356,6 +432,7 @@ void sx_rounds_close(struct sx_net *net) {
     const bool clean = !net->is_lost;
     pthread_mutex_unlock(&net->lock);
     pthread_join(rounds->thread, NULL);
+    end_ender(rounds);
     rounds->link->ops->destroy(rounds->link, clean);
     sx_kept_clear(&rounds->pending);
     sx_kept_clear(&rounds->announced);

@@ -89,15 +89,17 @@ static int64_t rows_of_parts(const struct sx_column_read *read) {
     X(bloom_add, hashes->length,                                                                            \
       (struct sx_stream * stream, const struct sx_tensor *hashes, struct sx_tensor *words),                 \
       (stream, hashes, words))                                                                              \
+    X(bloom_merge, other->length,                                                                           \
+      (struct sx_stream * stream, const struct sx_tensor *other, struct sx_tensor *words),                  \
+      (stream, other, words))                                                                               \
     X(bloom_test, hashes->length,                                                                           \
       (struct sx_stream * stream, const struct sx_tensor *hashes, const struct sx_tensor *words,            \
        struct sx_tensor *out_selection),                                                                    \
       (stream, hashes, words, out_selection))                                                               \
     X(rows_pack, batch->rows_bound,                                                                         \
-      (struct sx_stream * stream, const struct sx_batch *batch, const struct sx_tensor *order,              \
-       const int64_t *offsets, int n_parts, int skip, int64_t sequence, bool packs,                         \
-       struct sx_buffer **out_parts),                                                                       \
-      (stream, batch, order, offsets, n_parts, skip, sequence, packs, out_parts))                           \
+      (struct sx_stream * stream, const struct sx_batch *batch, const struct sx_row_parts *parts,           \
+       int64_t sequence, bool packs, struct sx_buffer **out_parts, struct sx_batch *out_own),               \
+      (stream, batch, parts, sequence, packs, out_parts, out_own))                                          \
     X(rows_unpack, 0,                                                                                       \
       (struct sx_stream * stream, struct sx_buffer * frame, size_t bytes, const struct sx_type *types,      \
        int n_columns, struct sx_batch *out_batch, int64_t *out_sequence),                                   \

@@ -132,6 +132,20 @@ struct sx_sort_key {
     bool nulls_first;
 };
 
+/* ---- rows for other ranks ---- */
+
+/* Rows of a batch that belong together: those of part p are order[offsets[p]] … order[offsets[p + 1] - 1]. */
+struct sx_row_parts {
+    const struct sx_tensor *order; /* I32; NULL: the batch's own order */
+    const int64_t *offsets;        /* n_parts + 1, ascending */
+    int n_parts;
+    int own; /* a part that stays where it is; -1: none */
+    /* Within a run, order[runs[r]] … order[runs[r + 1] - 1], rows ascend, and they are of one part; the
+     * n_runs runs are those of all parts, one after another. NULL: nothing is known of the order. */
+    const int64_t *runs;
+    int n_runs;
+};
+
 /* ---- what a backend tells about itself ---- */
 
 struct sx_backend_traits {
@@ -156,8 +170,8 @@ struct sx_backend_ops {
 
     /* Waits until the work issued to the stream is done: other streams may then read what it made. Gives the
      * errors that were found since the last wait. The executor calls it where work passes from one worker to
-     * others: at the end of a worker's pipeline, and of each part of a sink's end. `why`: a literal, for the
-     * trace. */
+     * others: at the end of a worker's pipeline whose rows others get, and of each part of a sink's end.
+     * `why`: a literal, for the trace. */
     SX_MUST_CHECK enum sx_status (*synchronise)(struct sx_stream *stream, const char *why);
     /* Reads the row count of a batch to the host: the one explicit synchronisation. */
     SX_MUST_CHECK enum sx_status (*batch_rows)(struct sx_stream *stream, struct sx_batch *batch);
@@ -233,28 +247,30 @@ struct sx_backend_ops {
      * same time on one filter. */
     SX_MUST_CHECK enum sx_status (*bloom_add)(struct sx_stream *stream, const struct sx_tensor *hashes,
                                               struct sx_tensor *words);
+    /* words |= other, which has as many. */
+    SX_MUST_CHECK enum sx_status (*bloom_merge)(struct sx_stream *stream, const struct sx_tensor *other,
+                                                struct sx_tensor *words);
     /* Positions (I32, ascending) of hashes that may have been added; those that were are among them. */
     SX_MUST_CHECK enum sx_status (*bloom_test)(struct sx_stream *stream, const struct sx_tensor *hashes,
                                                const struct sx_tensor *words,
                                                struct sx_tensor *out_selection);
 
     /* -- rows as bytes, for other ranks -- */
-    /* One frame (tensor/rows.h) in the backend's memory for each part but `skip` (-1: none) that has rows:
-     * out_parts[p] with rows order[offsets[p]] … order[offsets[p + 1] - 1] (I32; NULL: the batch's own
-     * order), else NULL. With `packs` columns are PACKED where that is worth it. All of it is there when the
-     * call returns, for whoever reads it. */
+    /* One frame (tensor/rows.h) in the backend's memory for each part but the own one that has rows:
+     * out_parts[p], else NULL. With `packs` columns are PACKED where that is worth it. Frames are there when
+     * the call returns, for whoever reads them. *out_own: the own part's rows; zeroed if it has none. */
     SX_MUST_CHECK enum sx_status (*rows_pack)(struct sx_stream *stream, const struct sx_batch *batch,
-                                              const struct sx_tensor *order, const int64_t *offsets,
-                                              int n_parts, int skip, int64_t sequence, bool packs,
-                                              struct sx_buffer **out_parts);
-    /* The frame of `bytes` bytes at the begin of a buffer of the backend's memory, as a batch that keeps the
-     * buffer: values are not copied, but for PACKED columns. Views of strings are changed in it, once.
-     * SX_INTERNAL: it is no such frame; what is within columns may be told at the next synchronisation. */
+                                              const struct sx_row_parts *parts, int64_t sequence, bool packs,
+                                              struct sx_buffer **out_parts, struct sx_batch *out_own);
+    /* The frame of `bytes` bytes at the begin of a buffer of the backend's memory, which no work writes any
+     * more, as a batch that keeps the buffer: values are not copied, but for PACKED columns. Views of strings
+     * are changed in it, once. SX_INTERNAL: it is no such frame; what is within columns may be told at the
+     * next synchronisation. */
     SX_MUST_CHECK enum sx_status (*rows_unpack)(struct sx_stream *stream, struct sx_buffer *frame,
                                                 size_t bytes, const struct sx_type *types, int n_columns,
                                                 struct sx_batch *out_batch, int64_t *out_sequence);
     /* The first bytes of a buffer in host memory, of `pool` (faster where that is pinned), and back in the
-     * backend's. On a host backend the buffer is shared. */
+     * backend's: there when the call returns. On a host backend the buffer is shared. */
     SX_MUST_CHECK enum sx_status (*bytes_to_host)(struct sx_stream *stream, struct sx_buffer *buffer,
                                                   size_t bytes, struct sx_pool *pool,
                                                   struct sx_buffer **out_buffer);

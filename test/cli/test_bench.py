@@ -176,6 +176,15 @@ def check_join_timeline(scratch):
     require(run.status == 2 and "--timeline" in run.error and not os.path.exists(path + "1"), str(run))
 
 
+def check_join_trace(scratch):
+    path = os.path.join(scratch, "trace.json")
+    measure_join(scratch, 2, "--build", "20k", "--probe", "30k", "--trace", path)
+    with open(path, encoding="utf-8") as file:
+        events = json.load(file)["traceEvents"]
+    pipelines = [event for event in events if event.get("cat") == "pipeline" and event["name"].endswith("JOIN build INNER")]
+    require(len(pipelines) >= 2 and any(event["name"] == "join_probe" for event in events), str(events)[:1000])
+
+
 def run_script(*command):
     done = subprocess.run([sys.executable, str(ROOT / "bench" / command[0]), *command[1:]], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     require(done.returncode == 0, done.stdout + done.stderr)
@@ -262,7 +271,7 @@ def check_usage(_):
 def main():
     checks = Checks()
     with scratch_directory() as scratch:
-        cases = [check_cpu, check_filter, check_usage, check_scan, check_join_sizes, check_join_memory, check_join_timeline, check_join_usage, check_idle_options,
+        cases = [check_cpu, check_filter, check_usage, check_scan, check_join_sizes, check_join_memory, check_join_timeline, check_join_trace, check_join_usage, check_idle_options,
                  check_join_figures, check_join_figures_memory, check_scale_model]
         cases += [check_device, check_scan_device, check_join_device] if os.path.exists(EMULATED) else []
         for check in cases:

@@ -79,6 +79,36 @@ out:
     return status;
 }
 
+/* Two filters, merged, are the filter of both. */
+static enum sx_status try_merge(struct conformance *c, const struct sx_tensor *const added[2],
+                                int64_t n_words) {
+    if (!conformance_takes(c))
+        return SX_OK;
+    struct sx_tensor words[2] = {0}, merged = {0}, all = {0}, hashes = {0};
+    enum sx_status status = SX_OK;
+    for (int i = 0; i < 2; i++) {
+        SX_GO(make_words(c, n_words, &words[i]));
+        SX_GO(conformance_send(c, added[i], &hashes));
+        SX_GO(c->backend->ops.bloom_add(c->stream, &hashes, &words[i]));
+        sx_tensor_release(&hashes);
+    }
+    SX_GO(c->backend->ops.bloom_merge(c->stream, &words[1], &words[0]));
+    SX_GO(conformance_receive(c, &words[0], &merged));
+    SX_GO(sx_tensor_create(c->pool, added[0]->type, added[0]->length + added[1]->length, false, &all,
+                           &c->error));
+    memcpy(all.values, added[0]->values, (size_t)added[0]->length * sizeof(uint64_t));
+    memcpy((uint64_t *)all.values + added[0]->length, added[1]->values,
+           (size_t)added[1]->length * sizeof(uint64_t));
+    check_words(c, &all, &merged);
+out:
+    for (int i = 0; i < 2; i++)
+        sx_tensor_release(&words[i]);
+    sx_tensor_release(&merged);
+    sx_tensor_release(&all);
+    sx_tensor_release(&hashes);
+    return status;
+}
+
 void conform_bloom(struct conformance *c) {
     static const int64_t sizes[] = {1, 2, 63, 1000, 1 << 14};
     for (int r = 0; r < conformance_n_rows; r++) {
@@ -89,6 +119,7 @@ void conform_bloom(struct conformance *c) {
         for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
             SX_GO(try_filter(c, &added, &others, sizes[s]));
             SX_GO(try_filter(c, &others, &added, sizes[s]));
+            SX_GO(try_merge(c, (const struct sx_tensor *const[]){&added, &others}, sizes[s]));
         }
     out:
         CONFORM(c, status == SX_OK, "bloom: %s %s", c->error.text, c->stream->error.text);

@@ -7,7 +7,7 @@
 #include "tensor/pack.h"
 #include "tensor/rows.h"
 
-enum { MAX_PARTS = 1024, FEW_PARTS = 8, SEQUENCE = 4711 };
+enum { MAX_PARTS = 1024, FEW_PARTS = 8, MAX_RUNS = 2 * MAX_PARTS, SEQUENCE = 4711 };
 
 static const struct sx_type types[] = {
     {SX_TYPE_BOOL, 0, 0},     {SX_TYPE_I16, 0, 0},     {SX_TYPE_I32, 0, 0},       {SX_TYPE_I64, 0, 0},
@@ -25,7 +25,9 @@ struct rows_case {
     bool in_order; /* no order is given */
     bool packs;
     int64_t offsets[MAX_PARTS + 1];
-    int n_parts, skip;
+    int n_parts, own;
+    int64_t runs[MAX_RUNS + 1];
+    int n_runs; /* 0: nothing is told of them */
 };
 
 static void release(struct rows_case *rows) {
@@ -68,7 +70,7 @@ static enum sx_status make_order(struct conformance *c, int64_t n, struct sx_ten
 /* Some parts are empty; the rows before the first and behind the last are of none. */
 static void make_parts(struct conformance *c, int64_t n, struct rows_case *rows) {
     rows->n_parts = 1 + (int)(conformance_random(c) % FEW_PARTS);
-    rows->skip = (int)(conformance_random(c) % (uint64_t)(rows->n_parts + 1)) - 1;
+    rows->own = (int)(conformance_random(c) % (uint64_t)(rows->n_parts + 1)) - 1;
     const int64_t last = n > 20 ? n - 2 : n;
     int64_t at = n > 10 ? (int64_t)(conformance_random(c) % 3) : 0;
     for (int p = 0; p <= rows->n_parts; p++) {
@@ -80,26 +82,52 @@ static void make_parts(struct conformance *c, int64_t n, struct rows_case *rows)
     }
 }
 
-/* Once the batch and its parts are there. */
-static enum sx_status send_case(struct conformance *c, struct rows_case *rows) {
+static int compare_rows(const void *a, const void *b) {
+    const int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* `most` runs a part or fewer, some of them empty, whose rows ascend. */
+static void make_runs(struct conformance *c, int most, struct rows_case *rows) {
+    int32_t *order = rows->order.values;
+    rows->n_runs = 0;
+    for (int p = 0; p < rows->n_parts; p++) {
+        const int n = 1 + (int)(conformance_random(c) % (uint64_t)most);
+        int64_t at = rows->offsets[p];
+        for (int r = 0; r < n; r++) {
+            const uint64_t left = (uint64_t)(rows->offsets[p + 1] - at);
+            const int64_t take = r + 1 == n ? (int64_t)left : (int64_t)(conformance_random(c) % (left + 1));
+            rows->runs[rows->n_runs++] = at;
+            qsort(order + at, (size_t)take, sizeof *order, compare_rows);
+            at += take;
+        }
+    }
+    rows->runs[rows->n_runs] = rows->offsets[rows->n_parts];
+}
+
+/* Once the batch and its parts are there. `runs`: of a part, at most; 0: they are not told. */
+static enum sx_status send_case(struct conformance *c, int runs, struct rows_case *rows) {
     SX_TRY(make_order(c, rows->host.rows, &rows->order));
+    if (runs > 0)
+        make_runs(c, runs, rows);
     SX_TRY(conformance_send(c, &rows->order, &rows->sent_order));
     return c->backend->ops.batch_from_host(c->stream, &rows->host, &rows->sent);
 }
 
-static enum sx_status make_case(struct conformance *c, int64_t n, double null_share, struct rows_case *rows) {
+static enum sx_status make_case(struct conformance *c, int64_t n, double null_share, int runs,
+                                struct rows_case *rows) {
     rows->types = types;
     SX_TRY(sx_batch_create(N_TYPES, n, &rows->host, &c->error));
     for (int t = 0; t < N_TYPES; t++)
         SX_TRY(make_column(c, t, n, null_share, &rows->host.columns[t]));
     make_parts(c, n, rows);
-    return send_case(c, rows);
+    return send_case(c, runs, rows);
 }
 
-static bool are_equal(const struct rows_case *rows, int part, const struct sx_batch *got, int64_t sequence) {
+static bool are_equal(const struct rows_case *rows, int part, const struct sx_batch *got) {
     const int64_t first = rows->offsets[part], n = rows->offsets[part + 1] - first;
     const int32_t *order = rows->order.values;
-    if (got->rows != n || got->n_columns != rows->host.n_columns || sequence != SEQUENCE)
+    if (got->rows != n || got->n_columns != rows->host.n_columns)
         return false;
     for (int c = 0; c < got->n_columns; c++)
         for (int64_t i = 0; i < n; i++) {
@@ -120,7 +148,7 @@ static enum sx_status check_frame(struct conformance *c, const struct rows_case 
     SX_GO(c->backend->ops.rows_unpack(c->stream, frame, bytes, rows->types, rows->host.n_columns, &got,
                                       &sequence));
     SX_GO(c->backend->ops.batch_to_host(c->stream, &got, &host));
-    CONFORM(c, are_equal(rows, part, &host, sequence), "part %d of %d", part, rows->n_parts);
+    CONFORM(c, sequence == SEQUENCE && are_equal(rows, part, &host), "part %d of %d", part, rows->n_parts);
 out:
     sx_batch_release(&got);
     sx_batch_release(&host);
@@ -211,15 +239,35 @@ out:
     return status;
 }
 
+static enum sx_status check_own(struct conformance *c, const struct rows_case *rows,
+                                const struct sx_batch *own) {
+    const int64_t n = rows->own < 0 ? 0 : rows->offsets[rows->own + 1] - rows->offsets[rows->own];
+    struct sx_batch host = {0};
+    if (!CONFORM(c, own->rows == n, "%lld own rows, not %lld", (long long)own->rows, (long long)n) || n == 0)
+        return SX_OK;
+    SX_TRY(c->backend->ops.batch_to_host(c->stream, own, &host));
+    CONFORM(c, are_equal(rows, rows->own, &host), "the own part, %d of %d, %d runs", rows->own, rows->n_parts,
+            rows->n_runs);
+    sx_batch_release(&host);
+    return SX_OK;
+}
+
 static enum sx_status try_rows(struct conformance *c, struct rows_case *rows) {
     struct sx_buffer *parts[MAX_PARTS] = {0};
+    struct sx_batch own = {0};
+    const struct sx_row_parts asked = {.order = rows->in_order ? NULL : &rows->sent_order,
+                                       .offsets = rows->offsets,
+                                       .n_parts = rows->n_parts,
+                                       .own = rows->own,
+                                       .runs = rows->n_runs > 0 && !rows->in_order ? rows->runs : NULL,
+                                       .n_runs = rows->n_runs};
     enum sx_status status = SX_OK;
-    SX_GO(c->backend->ops.rows_pack(c->stream, &rows->sent, rows->in_order ? NULL : &rows->sent_order,
-                                    rows->offsets, rows->n_parts, rows->skip, SEQUENCE, rows->packs, parts));
+    SX_GO(c->backend->ops.rows_pack(c->stream, &rows->sent, &asked, SEQUENCE, rows->packs, parts, &own));
+    SX_GO(check_own(c, rows, &own));
     for (int p = 0; p < rows->n_parts; p++) {
-        const bool is_wanted = p != rows->skip && rows->offsets[p + 1] > rows->offsets[p];
+        const bool is_wanted = p != rows->own && rows->offsets[p + 1] > rows->offsets[p];
         if (!CONFORM(c, is_wanted == (parts[p] != NULL), "part %d of %d, but %d", p, rows->n_parts,
-                     rows->skip) ||
+                     rows->own) ||
             !parts[p])
             continue;
         SX_GO(check_part(c, rows, p, parts[p]));
@@ -227,17 +275,18 @@ static enum sx_status try_rows(struct conformance *c, struct rows_case *rows) {
             SX_GO(check_frame(c, rows, p, parts[p], parts[p]->size_bytes));
     }
 out:
+    sx_batch_release(&own);
     for (int p = 0; p < MAX_PARTS; p++)
         sx_buffer_release(parts[p]);
     return status;
 }
 
-static enum sx_status try_shape(struct conformance *c, int64_t n, double null_share) {
+static enum sx_status try_shape(struct conformance *c, int64_t n, double null_share, int runs) {
     if (!conformance_takes(c))
         return SX_OK;
     struct rows_case rows = {0};
     enum sx_status status;
-    SX_GO(make_case(c, n, null_share, &rows));
+    SX_GO(make_case(c, n, null_share, runs, &rows));
     for (int i = 0; i < 4; i++) {
         rows.in_order = i % 2;
         rows.packs = i / 2;
@@ -272,7 +321,7 @@ static void fill_range(struct conformance *c, unsigned bits, struct sx_tensor *c
 }
 
 static enum sx_status make_ranged(struct conformance *c, int64_t n, unsigned bits, double null_share,
-                                  struct rows_case *rows) {
+                                  int runs, struct rows_case *rows) {
     rows->types = ranged_types;
     rows->packs = true;
     SX_TRY(sx_batch_create(N_RANGED, n, &rows->host, &c->error));
@@ -281,7 +330,7 @@ static enum sx_status make_ranged(struct conformance *c, int64_t n, unsigned bit
         fill_range(c, bits, &rows->host.columns[t]);
     }
     make_parts(c, n, rows);
-    return send_case(c, rows);
+    return send_case(c, runs, rows);
 }
 
 static enum sx_status try_ranged(struct conformance *c, int64_t n, unsigned bits, double null_share) {
@@ -289,10 +338,10 @@ static enum sx_status try_ranged(struct conformance *c, int64_t n, unsigned bits
         return SX_OK;
     struct rows_case rows = {0};
     enum sx_status status;
-    SX_GO(make_ranged(c, n, bits, null_share, &rows));
+    SX_GO(make_ranged(c, n, bits, null_share, 0, &rows));
     SX_GO(try_rows(c, &rows));
     rows.in_order = true;
-    rows.skip = -1;
+    rows.own = -1;
     rows.n_parts = 1;
     rows.offsets[0] = 0;
     rows.offsets[1] = n;
@@ -306,9 +355,9 @@ out:
 static enum sx_status try_many_parts(struct conformance *c) {
     struct rows_case rows = {0};
     enum sx_status status;
-    SX_GO(make_ranged(c, MAX_PARTS + 200, 9, 0, &rows));
+    SX_GO(make_ranged(c, MAX_PARTS + 200, 9, 0, 0, &rows));
     rows.n_parts = MAX_PARTS;
-    rows.skip = MAX_PARTS / 2;
+    rows.own = MAX_PARTS / 2;
     for (int p = 0; p < MAX_PARTS; p++)
         rows.offsets[p] = p;
     rows.offsets[MAX_PARTS] = MAX_PARTS + 200;
@@ -318,10 +367,25 @@ out:
     return status;
 }
 
+/* More rows than a device takes together, in few or many runs; plain, so that the own part is of the same
+ * kind. */
+static enum sx_status try_runs(struct conformance *c, int runs, double null_share, bool packs) {
+    enum { ROWS = 5000 };
+    struct rows_case rows = {0};
+    enum sx_status status;
+    SX_GO(make_ranged(c, ROWS, 20, null_share, runs, &rows));
+    rows.packs = packs;
+    SX_GO(try_rows(c, &rows));
+out:
+    release(&rows);
+    return status;
+}
+
 /* One part of one column of 1,024 integers below 1,000. */
 static enum sx_status pack_one(struct conformance *c, struct sx_buffer **out_host) {
     const int64_t offsets[] = {0, 1024};
-    struct sx_batch host = {0}, sent = {0};
+    const struct sx_row_parts parts = {.offsets = offsets, .n_parts = 1, .own = -1};
+    struct sx_batch host = {0}, sent = {0}, none;
     struct sx_buffer *frame = NULL;
     enum sx_status status;
     SX_GO(sx_batch_create(1, offsets[1], &host, &c->error));
@@ -329,7 +393,7 @@ static enum sx_status pack_one(struct conformance *c, struct sx_buffer **out_hos
     for (int64_t i = 0; i < offsets[1]; i++)
         ((int64_t *)host.columns[0].values)[i] = i % 1000 - 500;
     SX_GO(c->backend->ops.batch_from_host(c->stream, &host, &sent));
-    SX_GO(c->backend->ops.rows_pack(c->stream, &sent, NULL, offsets, 1, -1, SEQUENCE, true, &frame));
+    SX_GO(c->backend->ops.rows_pack(c->stream, &sent, &parts, SEQUENCE, true, &frame, &none));
     SX_GO(c->backend->ops.bytes_to_host(c->stream, frame, frame->size_bytes, c->pool, out_host));
 out:
     sx_buffer_release(frame);
@@ -399,6 +463,10 @@ static void conform_packed(struct conformance *c) {
         CONFORM(c, status == SX_OK, "%u bits: %s %s", bits, c->error.text, c->stream->error.text);
     }
     CONFORM(c, try_ranged(c, SPREAD, 7, 1) == SX_OK, "nulls alone: %s", c->stream->error.text);
+    for (int runs = 1; runs <= MAX_RUNS / FEW_PARTS; runs *= 4)
+        for (int i = 0; i < 4; i++)
+            CONFORM(c, try_runs(c, runs, i % 2 ? 0.3 : 0, i / 2) == SX_OK, "%d runs: %s", runs,
+                    c->stream->error.text);
     CONFORM(c, try_many_parts(c) == SX_OK, "many parts: %s", c->stream->error.text);
     CONFORM(c, try_damage(c) == SX_OK, "damage: %s", c->stream->error.text);
 }
@@ -407,7 +475,7 @@ void conform_rows(struct conformance *c) {
     enum { ROUNDS = 3 };
     for (int r = 0; r < conformance_n_rows; r++)
         for (int round = 0; round < ROUNDS; round++) {
-            const enum sx_status status = try_shape(c, conformance_rows[r], round % 2 ? 0.3 : 0);
+            const enum sx_status status = try_shape(c, conformance_rows[r], round % 2 ? 0.3 : 0, round * 2);
             CONFORM(c, status == SX_OK, "rows: %s %s", c->error.text, c->stream->error.text);
         }
     conform_packed(c);

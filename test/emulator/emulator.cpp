@@ -5,8 +5,10 @@
 #include <mutex>
 #include <vector>
 
+#include <sched.h>
 #include <sys/mman.h>
 
+#include "async.h"
 #include "kernel_emulator.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -355,10 +357,12 @@ __attribute__((visibility("default"))) void emulator_open_memory(bool open) {
 }
 
 struct emulated_stream {
+    struct emulated_async async;
     int device;
 };
 struct emulated_event {
-    int unused;
+    cudaStream_t stream;
+    uint64_t mark;
 };
 }
 
@@ -461,14 +465,22 @@ cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t 
     return cudaSuccess;
 }
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out_stream, unsigned) {
-    *out_stream = new emulated_stream{current_device};
+    *out_stream = new emulated_stream{{}, current_device};
     return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
     delete stream;
     return cudaSuccess;
 }
-cudaError_t cudaStreamSynchronize(cudaStream_t) {
+static bool is_done(cudaStream_t stream, uint64_t mark) {
+    return !stream || !stream->async.is_done || stream->async.is_done(&stream->async, mark);
+}
+static uint64_t mark_of(cudaStream_t stream) {
+    return stream && stream->async.mark ? stream->async.mark(&stream->async) : 0;
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+    for (const uint64_t mark = mark_of(stream); !is_done(stream, mark);)
+        sched_yield();
     return cudaSuccess;
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) {
@@ -478,11 +490,12 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out_event, unsigned) {
     *out_event = new emulated_event();
     return cudaSuccess;
 }
-cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) {
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+    *event = {stream, mark_of(stream)};
     return cudaSuccess;
 }
-cudaError_t cudaEventQuery(cudaEvent_t) {
-    return cudaSuccess;
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+    return is_done(event->stream, event->mark) ? cudaSuccess : cudaErrorNotReady;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t) {
     return cudaSuccess;

@@ -1,8 +1,9 @@
 /* What stands in for NCCL: ranks are threads of the process, and "device" memory is malloc's. Sends wait for
- * the receives of the same number between two ranks, in any order of calls; ncclCommGetAsyncError moves what
- * fits together. NCCL_EMULATOR_TELL=1: each communicator says on stderr what it has sent.
- * NCCL_EMULATOR_NO_ID=1: there are no ids. NCCL_EMULATOR_RATE=N: a rank sends so many bytes a second. Parts
- * that differ in size end the program, where NCCL would hang or write too much. */
+ * the receives of the same number between two ranks, in any order of calls; whoever asks whether they are
+ * done moves what fits together. A group has begun at once, and goes on beside the stream (async.h).
+ * NCCL_EMULATOR_TELL=1: each communicator says on stderr what it has sent. NCCL_EMULATOR_NO_ID=1: there are
+ * no ids. NCCL_EMULATOR_RATE=N: a rank sends so many bytes a second. Parts that differ in size end the
+ * program, where NCCL would hang or write too much. */
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -11,6 +12,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "async.h"
 #include "net/nccl/nccl_api.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -22,6 +24,7 @@ struct part {
     void *memory;
     size_t bytes;
     struct ncclComm *owner;
+    uint64_t number; /* of the owner's parts */
 };
 
 struct queue {
@@ -39,7 +42,9 @@ struct ncclComm {
     struct room *room;
     int rank, size, waiting;
     size_t n_sent;
-    int64_t until_ns; /* what it sends is on its way */
+    uint64_t n_parts;
+    int64_t until_ns;             /* what it sends is on its way */
+    struct emulated_async *async; /* of its stream; NULL: it had none yet */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -55,7 +60,7 @@ static void put(struct queue *queue, struct ncclComm *owner, void *memory, size_
     struct part *part = malloc(sizeof *part);
     if (!part)
         abort();
-    *part = (struct part){NULL, memory, bytes, owner};
+    *part = (struct part){NULL, memory, bytes, owner, owner->n_parts++};
     if (queue->last)
         queue->last->next = part;
     else
@@ -98,6 +103,48 @@ static void delay(struct ncclComm *comm, size_t bytes) {
     if (rate)
         comm->until_ns =
             (comm->until_ns > now ? comm->until_ns : now) + (int64_t)((double)bytes * 1e9 / atof(rate));
+}
+
+/* ---- beside a stream ---- */
+
+static uint64_t mark(const struct emulated_async *async) {
+    pthread_mutex_lock(&lock);
+    const struct ncclComm *comm = async->context;
+    const uint64_t n_parts = comm ? comm->n_parts : 0;
+    pthread_mutex_unlock(&lock);
+    return n_parts;
+}
+
+static bool has_before(const struct queue *queue, const struct ncclComm *comm, uint64_t number) {
+    for (const struct part *part = queue->first; part; part = part->next)
+        if (part->owner == comm && part->number < number)
+            return true;
+    return false;
+}
+
+/* Without a communicator, which may have been aborted, nothing is at work. */
+static int is_done(const struct emulated_async *async, uint64_t number) {
+    pthread_mutex_lock(&lock);
+    const struct ncclComm *comm = async->context;
+    bool done = true;
+    if (comm)
+        move_all(comm->room);
+    for (int from = 0; comm && done && from < MOST_RANKS; from++)
+        for (int to = 0; done && to < MOST_RANKS; to++)
+            done = !has_before(&comm->room->sends[from][to], comm, number) &&
+                   !has_before(&comm->room->receives[from][to], comm, number);
+    if (comm && now_ns() < comm->until_ns)
+        done = false;
+    pthread_mutex_unlock(&lock);
+    return done;
+}
+
+/* With the lock held. */
+static void attach(struct ncclComm *comm, cudaStream_t stream) {
+    if (comm->async)
+        return;
+    comm->async = (struct emulated_async *)(void *)stream;
+    *comm->async = (struct emulated_async){comm, mark, is_done};
 }
 
 EXPORT int ncclGetVersion(int *version) {
@@ -143,7 +190,7 @@ EXPORT int ncclCommInitRankConfig(struct ncclComm **comm, int n_ranks, ncclUniqu
 EXPORT int ncclCommGetAsyncError(struct ncclComm *comm, int *error) {
     pthread_mutex_lock(&lock);
     move_all(comm->room);
-    const bool is_busy = comm->waiting || comm->room->n_joined < comm->size || now_ns() < comm->until_ns;
+    const bool is_busy = comm->room->n_joined < comm->size;
     *error = is_busy ? ncclInProgress : ncclSuccess;
     pthread_mutex_unlock(&lock);
     return ncclSuccess;
@@ -179,6 +226,8 @@ EXPORT int ncclCommAbort(struct ncclComm *comm) {
             drop(&comm->room->sends[from][to], comm);
             drop(&comm->room->receives[from][to], comm);
         }
+    if (comm->async)
+        comm->async->context = NULL;
     pthread_mutex_unlock(&lock);
     free(comm);
     return ncclSuccess;
@@ -203,13 +252,12 @@ EXPORT int ncclGroupEnd(void) {
     return --group_depth ? ncclSuccess : ncclInProgress;
 }
 
-/* Begins at once; who waits sees no difference. */
 EXPORT int ncclSend(const void *from, size_t count, int type, int peer, struct ncclComm *comm,
                     cudaStream_t stream) {
-    (void)stream;
     if (type != ncclChar || !group_depth || peer == comm->rank)
         fail("a send that can't be", (size_t)type, (size_t)peer);
     pthread_mutex_lock(&lock);
+    attach(comm, stream);
     comm->n_sent++;
     delay(comm, count);
     put(&comm->room->sends[comm->rank][peer], comm, (void *)(size_t)from, count);
@@ -218,10 +266,10 @@ EXPORT int ncclSend(const void *from, size_t count, int type, int peer, struct n
 }
 
 EXPORT int ncclRecv(void *to, size_t count, int type, int peer, struct ncclComm *comm, cudaStream_t stream) {
-    (void)stream;
     if (type != ncclChar || !group_depth || peer == comm->rank)
         fail("a receive that can't be", (size_t)type, (size_t)peer);
     pthread_mutex_lock(&lock);
+    attach(comm, stream);
     put(&comm->room->receives[peer][comm->rank], comm, to, count);
     pthread_mutex_unlock(&lock);
     return ncclSuccess;

@@ -21,7 +21,7 @@ static void send_filled(struct sx_channel *channel, struct sx_pool *pool, int fr
         assert(sx_buffer_create(pool, message.bytes, &message.buffer, NULL) == SX_OK);
         memset(message.buffer->data, from * 16 + to, message.bytes);
     }
-    (void)!sx_channel_send(channel, &message, NULL);
+    (void)!sx_channel_send(channel, &message, 1, NULL);
 }
 
 static void check_message(const struct sx_net_message *message, int me) {

@@ -48,7 +48,7 @@ static void send_filled(struct rank *rank, struct sx_channel *channel, int to, s
         memset(message.buffer->data, fill, bytes);
     }
     struct sx_error error = {0};
-    const enum sx_status status = sx_channel_send(channel, &message, &error);
+    const enum sx_status status = sx_channel_send(channel, &message, 1, &error);
     assert(status == SX_OK || status == sx_net_check(rank->net, NULL));
 }
 

@@ -49,14 +49,25 @@ static void test_ratio(void) {
     assert(decide(&packing, 100, 1));
 }
 
-/* The first look tells nothing, and neither does one before a plain batch. */
+static bool decide_first(struct exchange_device_packing *packing, double ns_a_byte) {
+    const struct sx_net_pace pace = {.busy_ns = 100 * MS, .ns_a_byte = ns_a_byte};
+    *packing = (struct exchange_device_packing){0};
+    exchange_device_decide(packing, &pace, memory_ns_a_byte, 5 * MS);
+    assert(packing->looked_ns == 5 * MS);
+    return packing->is_on;
+}
+
+/* The first look has the pace of exchanges before this one, if there was any; a later one is in vain before a
+ * plain batch is known. */
 static void test_first(void) {
-    struct exchange_device_packing packing = {.row_bytes = {24, 0}};
-    const struct sx_net_pace pace = {.busy_ns = 100 * MS, .ns_a_byte = 1};
-    exchange_device_decide(&packing, &pace, memory_ns_a_byte, 5 * MS);
-    assert(!packing.is_on && packing.looked_ns == 5 * MS);
-    packing.row_bytes[0] = 0;
-    assert(!decide(&packing, 1, 1));
+    struct exchange_device_packing packing;
+    assert(!decide_first(&packing, 0));
+    assert(!decide_first(&packing, 1 / 330.0));
+    assert(decide_first(&packing, 1 / 30.0));
+    assert(decide(&packing, 30, 0)); /* nothing is known of what it brings */
+    packing.row_bytes[0] = packing.row_bytes[1] = 24;
+    assert(!decide(&packing, 30, 1));
+    assert(!decide_first(&packing, 0) && !decide(&packing, 1, 1));
 }
 
 int main(void) {

@@ -333,7 +333,7 @@ static void killed(struct rank *rank) {
         assert(sx_net_gather(rank->net, &one, sizeof one, all, NULL, &error) == SX_RANK_LOST);
         assert(strstr(error.text, "rank 2 (host local, pid "));
         const struct sx_net_message message = {.rank = me};
-        assert(sx_channel_send(channel, &message, NULL) == SX_RANK_LOST);
+        assert(sx_channel_send(channel, &message, 1, NULL) == SX_RANK_LOST);
     }
     sx_channel_destroy(channel);
     assert(sx_net_barrier(rank->net, NULL, NULL) == SX_RANK_LOST);

@@ -40,8 +40,10 @@ struct test_link {
     struct sx_link base;
     int rank;
     struct sx_pool *pool;
-    int allocations_left; /* -1: any number */
-    int rounds_left;      /* until it breaks; -1: never */
+    int allocations_left;                 /* -1: any number */
+    int rounds_left;                      /* until it breaks; -1: never */
+    struct half *halves[SX_LINK_FLIGHTS]; /* of rounds under way */
+    int n_halves[SX_LINK_FLIGHTS];
 };
 
 static void move_all(struct lane *lane) {
@@ -76,15 +78,17 @@ static bool are_done(struct half *halves, int n) {
     return true;
 }
 
-static enum sx_status exchange(struct sx_link *base, const struct sx_link_part *sends, int n_sends,
-                               const struct sx_link_part *receives, int n_receives,
-                               bool (*gives_up)(void *context), void *context, struct sx_error *error) {
+static enum sx_status start(struct sx_link *base, int flight, const struct sx_link_part *sends, int n_sends,
+                            const struct sx_link_part *receives, int n_receives,
+                            bool (*gives_up)(void *context), void *context, struct sx_error *error) {
     struct test_link *link = (struct test_link *)base;
     const int n = n_sends + n_receives;
+    (void)gives_up;
+    (void)context;
     if (link->rounds_left >= 0 && link->rounds_left-- == 0)
         return sx_error_set(error, SX_INTERNAL, "it is broken");
     struct half *halves = calloc((size_t)n + 1, sizeof *halves);
-    assert(halves);
+    assert(halves && !link->halves[flight]);
     for (int i = 0; i < n_sends; i++) {
         halves[i].from = sends[i].buffer->data;
         halves[i].bytes = sends[i].bytes;
@@ -96,6 +100,16 @@ static enum sx_status exchange(struct sx_link *base, const struct sx_link_part *
         half->bytes = receives[i].bytes;
         post(receives[i].rank, link->rank, half, false);
     }
+    link->halves[flight] = halves;
+    link->n_halves[flight] = n;
+    return SX_OK;
+}
+
+static enum sx_status finish(struct sx_link *base, int flight, bool (*gives_up)(void *context), void *context,
+                             struct sx_error *error) {
+    struct test_link *link = (struct test_link *)base;
+    struct half *halves = link->halves[flight];
+    const int n = link->n_halves[flight];
     enum sx_status status = SX_OK;
     while (status == SX_OK && !are_done(halves, n)) {
         sched_yield();
@@ -108,6 +122,7 @@ static enum sx_status exchange(struct sx_link *base, const struct sx_link_part *
     assert(hall.n_used < MOST_HALVES);
     hall.used[hall.n_used++] = halves; /* others may still look at them */
     pthread_mutex_unlock(&hall.lock);
+    link->halves[flight] = NULL;
     return status;
 }
 
@@ -127,10 +142,14 @@ static void destroy(struct sx_link *base, bool clean) {
 }
 
 static void set_link(struct rank *rank, int allocations, int rounds) {
-    static const struct sx_link_ops ops = {allocate, exchange, destroy};
+    static const struct sx_link_ops ops = {allocate, start, finish, destroy};
     struct test_link *link = malloc(sizeof *link);
     assert(link);
-    *link = (struct test_link){{&ops, "a test's"}, sx_net_rank(rank->net), rank->pool, allocations, rounds};
+    *link = (struct test_link){.base = {&ops, "a test's"},
+                               .rank = sx_net_rank(rank->net),
+                               .pool = rank->pool,
+                               .allocations_left = allocations,
+                               .rounds_left = rounds};
     assert(sx_net_set_link(rank->net, &link->base, NULL) == SX_OK && sx_net_has_link(rank->net));
     meet(rank);
 }
@@ -166,7 +185,7 @@ static void send_one(struct rank *rank, struct sx_channel *channel, int to, int 
     }
     assert(sx_buffer_create(rank->pool, bytes, &message.buffer, NULL) == SX_OK);
     memset(message.buffer->data, me * 64 + i, bytes);
-    const enum sx_status status = sx_channel_send(channel, &message, NULL);
+    const enum sx_status status = sx_channel_send(channel, &message, 1, NULL);
     assert(status == SX_OK || status == sx_net_check(rank->net, NULL));
 }
 

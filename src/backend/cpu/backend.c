@@ -25,6 +25,7 @@ const struct sx_backend sx_cpu_backend = {
             .hash = sx_cpu_hash,
             .partition = sx_cpu_partition,
             .bloom_add = sx_cpu_bloom_add,
+            .bloom_merge = sx_cpu_bloom_merge,
             .bloom_test = sx_cpu_bloom_test,
             .rows_pack = sx_cpu_rows_pack,
             .rows_unpack = sx_cpu_rows_unpack,

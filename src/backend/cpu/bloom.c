@@ -17,6 +17,16 @@ enum sx_status sx_cpu_bloom_add(struct sx_stream *stream, const struct sx_tensor
     return SX_OK;
 }
 
+enum sx_status sx_cpu_bloom_merge(struct sx_stream *stream, const struct sx_tensor *other,
+                                  struct sx_tensor *words) {
+    SX_TRY(sx_cpu_check_cancel(stream));
+    const uint64_t *from = other->values;
+    uint64_t *to = words->values;
+    for (int64_t i = 0; i < words->length; i++)
+        to[i] |= from[i];
+    return SX_OK;
+}
+
 enum sx_status sx_cpu_bloom_test(struct sx_stream *stream, const struct sx_tensor *hashes,
                                  const struct sx_tensor *words, struct sx_tensor *out_selection) {
     SX_TRY(sx_cpu_check_cancel(stream));

@@ -49,13 +49,14 @@ SX_MUST_CHECK enum sx_status sx_cpu_partition(struct sx_stream *stream, const st
                                               int n_parts, struct sx_tensor *out_index, int64_t *out_offsets);
 SX_MUST_CHECK enum sx_status sx_cpu_bloom_add(struct sx_stream *stream, const struct sx_tensor *hashes,
                                               struct sx_tensor *words);
+SX_MUST_CHECK enum sx_status sx_cpu_bloom_merge(struct sx_stream *stream, const struct sx_tensor *other,
+                                                struct sx_tensor *words);
 SX_MUST_CHECK enum sx_status sx_cpu_bloom_test(struct sx_stream *stream, const struct sx_tensor *hashes,
                                                const struct sx_tensor *words,
                                                struct sx_tensor *out_selection);
 SX_MUST_CHECK enum sx_status sx_cpu_rows_pack(struct sx_stream *stream, const struct sx_batch *batch,
-                                              const struct sx_tensor *order, const int64_t *offsets,
-                                              int n_parts, int skip, int64_t sequence, bool packs,
-                                              struct sx_buffer **out_parts);
+                                              const struct sx_row_parts *parts, int64_t sequence, bool packs,
+                                              struct sx_buffer **out_parts, struct sx_batch *out_own);
 SX_MUST_CHECK enum sx_status sx_cpu_rows_unpack(struct sx_stream *stream, struct sx_buffer *frame,
                                                 size_t bytes, const struct sx_type *types, int n_columns,
                                                 struct sx_batch *out_batch, int64_t *out_sequence);

@@ -93,16 +93,42 @@ out:
     return status;
 }
 
-enum sx_status sx_cpu_rows_pack(struct sx_stream *stream, const struct sx_batch *batch,
-                                const struct sx_tensor *order, const int64_t *offsets, int n_parts, int skip,
-                                int64_t sequence, bool packs, struct sx_buffer **out_parts) {
+static enum sx_status take_own(struct sx_stream *stream, const struct sx_batch *batch,
+                               const struct sx_row_parts *parts, struct sx_batch *out_own) {
+    const int64_t first = parts->offsets[parts->own], n = parts->offsets[parts->own + 1] - first;
+    struct sx_tensor index = {0};
+    struct sx_batch made = {0};
     enum sx_status status = SX_OK;
-    for (int p = 0; p < n_parts; p++)
+    if (n == 0)
+        return SX_OK;
+    if (!parts->order)
+        return sx_batch_slice(batch, first, n, out_own, &stream->error);
+    sx_tensor_slice(parts->order, first, n, &index);
+    SX_GO(sx_batch_create(batch->n_columns, n, &made, &stream->error));
+    for (int c = 0; c < batch->n_columns; c++)
+        SX_GO(sx_cpu_gather(stream, &batch->columns[c], &index, &made.columns[c]));
+    *out_own = made;
+    made = (struct sx_batch){0};
+out:
+    sx_batch_release(&made);
+    sx_tensor_release(&index);
+    return status;
+}
+
+enum sx_status sx_cpu_rows_pack(struct sx_stream *stream, const struct sx_batch *batch,
+                                const struct sx_row_parts *parts, int64_t sequence, bool packs,
+                                struct sx_buffer **out_parts, struct sx_batch *out_own) {
+    const int64_t *offsets = parts->offsets;
+    enum sx_status status = SX_OK;
+    *out_own = (struct sx_batch){0};
+    for (int p = 0; p < parts->n_parts; p++)
         out_parts[p] = NULL;
-    for (int p = 0; p < n_parts && status == SX_OK; p++)
-        if (p != skip && offsets[p + 1] > offsets[p])
-            status = pack_part(stream, batch, order, &offsets[p], sequence, packs, &out_parts[p]);
-    for (int p = 0; p < n_parts && status != SX_OK; p++) {
+    for (int p = 0; p < parts->n_parts && status == SX_OK; p++)
+        if (p != parts->own && offsets[p + 1] > offsets[p])
+            status = pack_part(stream, batch, parts->order, &offsets[p], sequence, packs, &out_parts[p]);
+    if (status == SX_OK && parts->own >= 0)
+        status = take_own(stream, batch, parts, out_own);
+    for (int p = 0; p < parts->n_parts && status != SX_OK; p++) {
         sx_buffer_release(out_parts[p]);
         out_parts[p] = NULL;
     }

@@ -12,6 +12,14 @@ enum sx_status sx_cuda_bloom_add(struct sx_stream *base, const struct sx_tensor 
     return cuda_launched(stream, "a bloom filter");
 }
 
+enum sx_status sx_cuda_bloom_merge(struct sx_stream *base, const struct sx_tensor *other,
+                                   struct sx_tensor *words) {
+    struct cuda_stream *stream;
+    SX_TRY(cuda_enter(base, &stream));
+    cuda_bloom_merge(stream->handle, other->values, words->length, words->values);
+    return cuda_launched(stream, "merging bloom filters");
+}
+
 enum sx_status sx_cuda_bloom_test(struct sx_stream *base, const struct sx_tensor *hashes,
                                   const struct sx_tensor *words, struct sx_tensor *out_selection) {
     struct cuda_stream *stream;

@@ -12,6 +12,12 @@ __global__ void bloom_add(const uint64_t *hashes, int64_t n, uint64_t *words, ui
     }
 }
 
+/* A word costs 24 bytes. */
+__global__ void bloom_merge(const uint64_t *other, int64_t n_words, uint64_t *words) {
+    for (int64_t i = cuda_thread(); i < n_words; i += cuda_threads())
+        words[i] |= other[i];
+}
+
 __global__ void bloom_test(const uint64_t *hashes, int64_t n, const uint64_t *words, uint64_t n_words,
                            uint8_t *flags) {
     for (int64_t i = cuda_thread(); i < n; i += cuda_threads()) {
@@ -23,6 +29,11 @@ __global__ void bloom_test(const uint64_t *hashes, int64_t n, const uint64_t *wo
 extern "C" void cuda_bloom_add(cudaStream_t stream, const uint64_t *hashes, int64_t n, uint64_t *words,
                                uint64_t n_words) {
     SX_LAUNCH(bloom_add, cuda_blocks(n), CUDA_THREADS, 0, stream, hashes, n, words, n_words);
+}
+
+extern "C" void cuda_bloom_merge(cudaStream_t stream, const uint64_t *other, int64_t n_words,
+                                 uint64_t *words) {
+    SX_LAUNCH(bloom_merge, cuda_blocks(n_words), CUDA_THREADS, 0, stream, other, n_words, words);
 }
 
 extern "C" void cuda_bloom_test(cudaStream_t stream, const uint64_t *hashes, int64_t n, const uint64_t *words,

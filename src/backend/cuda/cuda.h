@@ -2,7 +2,8 @@
  * behind the functions of launch.h.
  *
  * Rules
- * - A primitive begins with cuda_enter(stream) and issues to stream->handle only.
+ * - A primitive begins with cuda_enter(stream) and issues to stream->handle only; cuda_read alone has
+ * another.
  * - Device memory comes from stream->base.pool (sx_tensor_create, sx_buffer_create and so on work on it; the
  * host never touches what they give). It may be released as soon as the work that uses it has been issued:
  * see memory.c.
@@ -58,6 +59,7 @@ struct cuda_stream {
     struct cuda_control *host_control; /* pinned; what the last cuda_sync brought */
     char *staging;                     /* pinned */
     size_t staging_used;
+    cudaStream_t aside; /* of cuda_read; NULL until it is first needed */
     struct cuda_clock *clock;
     struct cuda_stream *next_idle;
     int64_t n_syncs;
@@ -99,6 +101,10 @@ SX_MUST_CHECK enum sx_status cuda_upload(struct cuda_stream *stream, void *devic
                                          size_t bytes);
 SX_MUST_CHECK enum sx_status cuda_download(struct cuda_stream *stream, void *to, const void *device,
                                            size_t bytes, const char *why);
+/* A copy of device memory that no work writes that is still to be done: does not wait for what the stream has
+ * been asked for. */
+SX_MUST_CHECK enum sx_status cuda_read(struct cuda_stream *stream, void *to, const void *device, size_t bytes,
+                                       const char *why);
 /* From pinned memory, which must stay as it is until the next synchronisation. */
 SX_MUST_CHECK enum sx_status cuda_upload_pinned(struct cuda_stream *stream, void *device, const void *from,
                                                 size_t bytes);
@@ -196,11 +202,13 @@ enum sx_status sx_cuda_partition(struct sx_stream *base, const struct sx_tensor 
                                  struct sx_tensor *out_index, int64_t *out_offsets);
 enum sx_status sx_cuda_bloom_add(struct sx_stream *base, const struct sx_tensor *hashes,
                                  struct sx_tensor *words);
+enum sx_status sx_cuda_bloom_merge(struct sx_stream *base, const struct sx_tensor *other,
+                                   struct sx_tensor *words);
 enum sx_status sx_cuda_bloom_test(struct sx_stream *base, const struct sx_tensor *hashes,
                                   const struct sx_tensor *words, struct sx_tensor *out_selection);
 enum sx_status sx_cuda_rows_pack(struct sx_stream *base, const struct sx_batch *batch,
-                                 const struct sx_tensor *order, const int64_t *offsets, int n_parts, int skip,
-                                 int64_t sequence, bool packs, struct sx_buffer **out_parts);
+                                 const struct sx_row_parts *parts, int64_t sequence, bool packs,
+                                 struct sx_buffer **out_parts, struct sx_batch *out_own);
 enum sx_status sx_cuda_rows_unpack(struct sx_stream *base, struct sx_buffer *frame, size_t bytes,
                                    const struct sx_type *types, int n_columns, struct sx_batch *out_batch,
                                    int64_t *out_sequence);

@@ -39,6 +39,7 @@ static const struct sx_backend_ops operations = {
     .hash = sx_cuda_hash,
     .partition = sx_cuda_partition,
     .bloom_add = sx_cuda_bloom_add,
+    .bloom_merge = sx_cuda_bloom_merge,
     .bloom_test = sx_cuda_bloom_test,
     .rows_pack = sx_cuda_rows_pack,
     .rows_unpack = sx_cuda_rows_unpack,

@@ -19,16 +19,27 @@ static enum sx_status gather_flush(struct gather *gather) {
     return cuda_launched(gather->stream, "gather");
 }
 
+enum sx_status gather_make(struct cuda_stream *stream, const struct sx_tensor *like, int64_t rows,
+                           bool has_valid, struct sx_tensor *out_column) {
+    const bool is_coded = like->layout == SX_DICT;
+    struct sx_tensor made;
+    SX_TRY(sx_tensor_create(stream->base.pool, is_coded ? sx_type_of(SX_TYPE_I32) : like->type, rows,
+                            has_valid, &made, &stream->base.error));
+    made.type = like->type;
+    made.layout = like->layout;
+    made.dict = is_coded ? sx_dict_retain(like->dict) : NULL;
+    made.heap = is_coded ? NULL : sx_buffer_retain(like->heap);
+    *out_column = made;
+    return SX_OK;
+}
+
 enum sx_status gather_add(struct gather *gather, const struct sx_tensor *like, const struct gather_from *from,
                           struct sx_tensor *out_column) {
-    struct cuda_stream *stream = gather->stream;
-    const bool is_coded = like->layout == SX_DICT;
     struct sx_tensor made;
     if (gather->moves.n == CUDA_MOVES)
         SX_TRY(gather_flush(gather));
-    SX_TRY(sx_tensor_create(stream->base.pool, is_coded ? sx_type_of(SX_TYPE_I32) : like->type, gather->rows,
-                            from->valid != NULL, &made, &stream->base.error));
-    const uint32_t width = (uint32_t)sx_type_bytes(made.type);
+    SX_TRY(gather_make(gather->stream, like, gather->rows, from->valid != NULL, &made));
+    const uint32_t width = gather_width(like);
     gather->moves.columns[gather->moves.n++] = (struct cuda_move){
         .from = from->values,
         .from_valid = from->valid,
@@ -40,10 +51,6 @@ enum sx_status gather_add(struct gather *gather, const struct sx_tensor *like, c
         .to_valid_step = 1,
         .width = width,
     };
-    made.type = like->type;
-    made.layout = like->layout;
-    made.dict = is_coded ? sx_dict_retain(like->dict) : NULL;
-    made.heap = is_coded ? NULL : sx_buffer_retain(like->heap);
     *out_column = made;
     return SX_OK;
 }

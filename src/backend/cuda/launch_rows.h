@@ -61,6 +61,32 @@ void cuda_rows_pack(cudaStream_t stream, struct cuda_column column, int width,
 void cuda_rows_place_strings(cudaStream_t stream, struct sx_string *views, int64_t n, const char *heap,
                              uint64_t heap_bytes, int number, struct cuda_control *control);
 
+/* ---- rows_tiles.cu ---- */
+
+enum { CUDA_TILE_ROWS = 2048, CUDA_TILE_RUNS = 256 /* at most */ };
+
+/* Runs of the order (struct sx_row_parts) by tiles of the batch's rows: run r has its rows of tile t in
+ * order[bounds[t × n + r]] … order[bounds[(t + 1) × n + r] - 1]. */
+struct cuda_rows_tiles {
+    const int64_t *runs; /* n + 1 */
+    int32_t *bounds;     /* (n_tiles + 1) × n */
+    int32_t n;           /* at most CUDA_TILE_RUNS */
+    int64_t n_tiles;
+};
+
+/* A column, of values of `width` bytes, with a place for each part. */
+struct cuda_tile_column {
+    struct cuda_column column;
+    const struct cuda_rows_place *places; /* parts without `values` are left out */
+    int32_t width;
+};
+
+/* Makes the bounds. */
+void cuda_rows_find_bounds(cudaStream_t stream, const int32_t *order, const struct cuda_rows_tiles *tiles);
+/* All columns to their places, each tile's rows together. */
+void cuda_rows_pack_tiles(cudaStream_t stream, const struct cuda_tile_column *columns, int n_columns,
+                          const struct cuda_rows_parts *parts, const struct cuda_rows_tiles *tiles);
+
 /* ---- rows_packed.cu ---- */
 
 /* Of each block's vectors, block after block: base and bits, and the bytes of its words. */

@@ -18,6 +18,7 @@ struct block {
     struct block *next;
     void *memory;
     uint64_t epoch; /* 0: no other stream has seen it */
+    int size;
 };
 
 struct size_queue {
@@ -157,21 +158,31 @@ static void give_to_device(struct cuda_allocator *allocator, void *memory, size_
     sx_pool_unreserve(allocator->device->budget, bytes);
 }
 
-/* Gives all kept blocks back. Other streams may be at work on some of them, so it waits for the device. */
-static void drop_kept(struct cuda_allocator *allocator) {
-    bool waited = false;
+/* All kept blocks, out of their queues. With the lock held. */
+static struct block *detach_kept(struct cuda_allocator *allocator) {
+    struct block *all = NULL;
     for (int size = 0; size < N_SIZES; size++) {
         struct size_queue *queue = &allocator->queues[size];
-        while (queue->first) {
-            struct block *block = queue->first;
-            if (!waited)
-                cuda_wait(allocator->device);
-            waited = true;
-            queue->first = block->next;
-            give_to_device(allocator, block->memory, bytes_of(size));
-            free(block);
-        }
-        queue->last = NULL;
+        if (!queue->first)
+            continue;
+        queue->last->next = all;
+        all = queue->first;
+        *queue = (struct size_queue){0};
+    }
+    return all;
+}
+
+/* Gives detached blocks back. Other streams may be at work on some of them, so it waits for the device:
+ * without any allocator's lock, since what the device waits for may be another rank, and whoever would give
+ * that up releases blocks. */
+static void drop_blocks(struct cuda_allocator *allocator, struct block *blocks) {
+    if (blocks)
+        cuda_wait(allocator->device);
+    while (blocks) {
+        struct block *block = blocks;
+        blocks = block->next;
+        give_to_device(allocator, block->memory, bytes_of(block->size));
+        free(block);
     }
 }
 
@@ -196,8 +207,9 @@ static void drop_all_kept(struct cuda_device *device) {
         if (!stream || !stream->allocator)
             continue;
         pthread_mutex_lock(&stream->allocator->lock);
-        drop_kept(stream->allocator);
+        struct block *blocks = detach_kept(stream->allocator);
         pthread_mutex_unlock(&stream->allocator->lock);
+        drop_blocks(stream->allocator, blocks);
     }
     pthread_mutex_unlock(&device->lock);
 }
@@ -269,7 +281,7 @@ static bool keep(struct cuda_allocator *allocator, void *memory, size_t bytes, b
     if (!block)
         return false;
     struct size_queue *queue = &allocator->queues[size_of(bytes)];
-    *block = (struct block){NULL, memory, 0};
+    *block = (struct block){NULL, memory, 0, size_of(bytes)};
     if (was_seen) {
         block->epoch = atomic_fetch_add(&allocator->device->epoch, 1) + 1;
         if (queue->last)
@@ -332,7 +344,12 @@ void cuda_allocator_close(struct cuda_allocator *allocator) {
     if (!allocator)
         return;
     pthread_mutex_lock(&allocator->lock);
-    drop_kept(allocator);
+    struct block *blocks;
+    while ((blocks = detach_kept(allocator)) != NULL) {
+        pthread_mutex_unlock(&allocator->lock);
+        drop_blocks(allocator, blocks);
+        pthread_mutex_lock(&allocator->lock);
+    }
     allocator->stream = NULL;
     const bool last = allocator->n_in_use == 0;
     pthread_mutex_unlock(&allocator->lock);

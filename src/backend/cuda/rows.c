@@ -5,6 +5,7 @@
 #include "backend/cuda/cuda.h"
 #include "backend/cuda/launch.h"
 #include "backend/cuda/launch_rows.h"
+#include "backend/cuda/rows_tiles.h"
 #include "tensor/pack_words.h"
 #include "tensor/rows.h"
 
@@ -14,10 +15,9 @@
 struct packing {
     struct cuda_stream *stream;
     const struct sx_batch *batch;
-    const int64_t *offsets;
-    int n_parts, skip;
+    const struct sx_row_parts *asked;
     bool packs;
-    struct cuda_rows_parts parts;
+    struct cuda_rows_parts parts; /* the same, for kernels */
     struct cuda_rows_blocks blocks;
     int64_t *firsts; /* the blocks', on the host */
     struct sx_buffer *device_offsets, *device_firsts, *scratch, *part_sums, *device_places;
@@ -30,7 +30,7 @@ struct packing {
 };
 
 static int64_t *ends_of(const struct packing *packing, int column) {
-    return packing->ends + (size_t)column * ((size_t)packing->n_parts + 1);
+    return packing->ends + (size_t)column * ((size_t)packing->asked->n_parts + 1);
 }
 
 static bool is_string(const struct sx_batch *batch, int column) {
@@ -38,7 +38,7 @@ static bool is_string(const struct sx_batch *batch, int column) {
 }
 
 static bool is_left_out(const struct packing *packing, int part) {
-    return part == packing->skip || packing->offsets[part + 1] == packing->offsets[part];
+    return part == packing->asked->own || packing->asked->offsets[part + 1] == packing->asked->offsets[part];
 }
 
 static int vectors_of(const struct packing *packing, int column) {
@@ -51,7 +51,7 @@ static bool is_measured(const struct packing *packing, int column) {
 }
 
 static bool make_lists(struct packing *packing) {
-    const size_t n_columns = (size_t)packing->batch->n_columns, n_ends = (size_t)packing->n_parts + 1;
+    const size_t n_columns = (size_t)packing->batch->n_columns, n_ends = (size_t)packing->asked->n_parts + 1;
     packing->sums = calloc(n_columns + 1, sizeof *packing->sums);
     packing->entries = calloc(n_columns + 1, sizeof *packing->entries);
     packing->ends = calloc(n_columns * n_ends + 1, sizeof *packing->ends);
@@ -65,31 +65,34 @@ static bool make_lists(struct packing *packing) {
 
 /* Which blocks there are. */
 static enum sx_status count_blocks(struct packing *packing) {
-    for (int p = 0; p < packing->n_parts; p++) {
-        const int64_t rows = packing->offsets[p + 1] - packing->offsets[p];
-        packing->firsts[p + 1] = packing->firsts[p] + (p == packing->skip ? 0 : pack_blocks_of(rows));
+    for (int p = 0; p < packing->asked->n_parts; p++) {
+        const int64_t rows = packing->asked->offsets[p + 1] - packing->asked->offsets[p];
+        packing->firsts[p + 1] = packing->firsts[p] + (p == packing->asked->own ? 0 : pack_blocks_of(rows));
     }
     SX_TRY(cuda_upload_buffer(packing->stream, packing->firsts,
-                              ((size_t)packing->n_parts + 1) * sizeof *packing->firsts,
+                              ((size_t)packing->asked->n_parts + 1) * sizeof *packing->firsts,
                               &packing->device_firsts));
     packing->blocks =
-        (struct cuda_rows_blocks){packing->device_firsts->data, packing->firsts[packing->n_parts]};
+        (struct cuda_rows_blocks){packing->device_firsts->data, packing->firsts[packing->asked->n_parts]};
     return SX_OK;
 }
 
-static enum sx_status begin(struct packing *packing, const struct sx_tensor *order) {
+static enum sx_status begin(struct packing *packing) {
+    const struct sx_tensor *order = packing->asked->order;
     struct cuda_stream *stream = packing->stream;
-    const size_t n_ends = (size_t)packing->n_parts + 1;
+    const size_t n_ends = (size_t)packing->asked->n_parts + 1;
     if (!make_lists(packing))
         return sx_error_set(&stream->base.error, SX_OUT_OF_MEMORY, "no memory to pack %d columns",
                             packing->batch->n_columns);
-    SX_TRY(cuda_upload_buffer(stream, packing->offsets, n_ends * sizeof(int64_t), &packing->device_offsets));
+    SX_TRY(cuda_upload_buffer(stream, packing->asked->offsets, n_ends * sizeof(int64_t),
+                              &packing->device_offsets));
     packing->parts = (struct cuda_rows_parts){.order = order ? order->values : NULL,
                                               .offsets = packing->device_offsets->data,
-                                              .first = packing->offsets[0],
-                                              .n = packing->offsets[packing->n_parts] - packing->offsets[0],
-                                              .n_parts = packing->n_parts,
-                                              .skip = packing->skip};
+                                              .first = packing->asked->offsets[0],
+                                              .n = packing->asked->offsets[packing->asked->n_parts] -
+                                                   packing->asked->offsets[0],
+                                              .n_parts = packing->asked->n_parts,
+                                              .skip = packing->asked->own};
     return packing->packs ? count_blocks(packing) : SX_OK;
 }
 
@@ -121,7 +124,7 @@ static enum sx_status measure_strings(struct packing *packing, int c, int64_t *o
     int64_t *sums = packing->sums[c]->data;
     cuda_rows_long_bytes(stream->handle, cuda_column_of(&packing->batch->columns[c]), &packing->parts, sums);
     cuda_exclusive_sum(stream->handle, sums, n, sums, packing->scratch->data);
-    cuda_rows_part_sums(stream->handle, sums, packing->parts.offsets, packing->n_parts, 1, out_ends);
+    cuda_rows_part_sums(stream->handle, sums, packing->parts.offsets, packing->asked->n_parts, 1, out_ends);
     return SX_OK;
 }
 
@@ -139,7 +142,8 @@ static enum sx_status measure_blocks(struct packing *packing, int c, int64_t *ou
     cuda_rows_measure(stream->handle, cuda_column_of(column), (int)sx_type_bytes(column->type),
                       &packing->parts, &packing->blocks, n_vectors, packing->entries[c]->data, sums);
     cuda_exclusive_sum(stream->handle, sums, n, sums, packing->scratch->data);
-    cuda_rows_part_sums(stream->handle, sums, packing->blocks.firsts, packing->n_parts, n_vectors, out_ends);
+    cuda_rows_part_sums(stream->handle, sums, packing->blocks.firsts, packing->asked->n_parts, n_vectors,
+                        out_ends);
     return SX_OK;
 }
 
@@ -148,7 +152,7 @@ static enum sx_status measure(struct packing *packing) {
     struct cuda_stream *stream = packing->stream;
     const int64_t n = packing->parts.n, n_blocks = packing->blocks.n * SX_ROWS_VECTORS;
     const int n_columns = packing->batch->n_columns;
-    const size_t n_ends = (size_t)packing->n_parts + 1,
+    const size_t n_ends = (size_t)packing->asked->n_parts + 1,
                  ends_bytes = (size_t)n_columns * n_ends * sizeof(int64_t);
     struct sx_pool *pool = stream->base.pool;
     struct sx_error *error = &stream->base.error;
@@ -173,14 +177,15 @@ static enum sx_status measure(struct packing *packing) {
 /* Columns' encodings: the same in all parts. */
 static void choose(struct packing *packing) {
     int64_t rows = packing->parts.n;
-    if (packing->skip >= 0)
-        rows -= packing->offsets[packing->skip + 1] - packing->offsets[packing->skip];
+    if (packing->asked->own >= 0)
+        rows -=
+            packing->asked->offsets[packing->asked->own + 1] - packing->asked->offsets[packing->asked->own];
     for (int c = 0; c < packing->batch->n_columns; c++) {
         const struct sx_tensor *column = &packing->batch->columns[c];
         if (is_measured(packing, c))
-            packing->shapes[c].encoding =
-                sx_rows_choose(column->type, column->valid != NULL, rows, packing->blocks.n,
-                               (uint64_t)(ends_of(packing, c)[packing->n_parts] - ends_of(packing, c)[0]));
+            packing->shapes[c].encoding = sx_rows_choose(
+                column->type, column->valid != NULL, rows, packing->blocks.n,
+                (uint64_t)(ends_of(packing, c)[packing->asked->n_parts] - ends_of(packing, c)[0]));
     }
 }
 
@@ -195,14 +200,15 @@ static enum sx_status make_part(struct packing *packing, int part, int64_t seque
         shape->heap_bytes = is_string(batch, c) ? bytes : 0;
         shape->words_bytes = shape->encoding == SX_ROWS_PACKED ? bytes : 0;
     }
-    const size_t bytes = sx_rows_make_head(batch, packing->offsets[part + 1] - packing->offsets[part],
-                                           sequence, packing->shapes, packing->head);
+    const size_t bytes =
+        sx_rows_make_head(batch, packing->asked->offsets[part + 1] - packing->asked->offsets[part], sequence,
+                          packing->shapes, packing->head);
     SX_TRY(sx_buffer_create(stream->base.pool, bytes, out_part, &stream->base.error));
     char *frame = (*out_part)->data;
     const struct sx_rows_column *columns = sx_rows_columns(packing->head);
     for (int c = 0; c < batch->n_columns; c++) {
         const uint64_t words = columns[c].values + columns[c].values_bytes - packing->shapes[c].words_bytes;
-        packing->places[c * packing->n_parts + part] = (struct cuda_rows_place){
+        packing->places[c * packing->asked->n_parts + part] = (struct cuda_rows_place){
             .values = frame + columns[c].values,
             .valid = columns[c].valid ? (uint8_t *)frame + columns[c].valid : NULL,
             .heap = frame + (columns[c].encoding == SX_ROWS_PACKED ? words : columns[c].heap),
@@ -224,26 +230,33 @@ static void fill_column(struct packing *packing, int c, const struct cuda_rows_p
         cuda_rows_pack(stream->handle, column, width, &packing->parts, places, sums);
 }
 
-static enum sx_status fill_parts(struct packing *packing) {
+static enum sx_status fill_parts(struct packing *packing, struct sx_batch *own) {
     struct cuda_stream *stream = packing->stream;
-    const size_t n_places = (size_t)packing->batch->n_columns * (size_t)packing->n_parts;
+    const size_t n_places = (size_t)packing->batch->n_columns * (size_t)packing->asked->n_parts;
+    const bool tiles = cuda_rows_can_tile(packing->asked);
     SX_TRY(cuda_upload_buffer(stream, packing->places, n_places * sizeof *packing->places,
                               &packing->device_places));
     const struct cuda_rows_place *places = packing->device_places->data;
-    for (int c = 0; c < packing->batch->n_columns; c++)
-        fill_column(packing, c, places + (size_t)c * (size_t)packing->n_parts);
-    return cuda_launched(stream, "packing rows");
+    for (int c = 0; c < packing->batch->n_columns; c++) {
+        if (!tiles || !cuda_rows_is_tiled(packing->batch, packing->shapes, c))
+            fill_column(packing, c, places + (size_t)c * (size_t)packing->asked->n_parts);
+    }
+    SX_TRY(cuda_launched(stream, "packing rows"));
+    return tiles ? cuda_rows_tile(stream, packing->batch, packing->asked, &packing->parts, packing->places,
+                                  packing->shapes, own)
+                 : cuda_rows_gather_own(stream, packing->batch, packing->asked, own);
 }
 
 enum sx_status sx_cuda_rows_pack(struct sx_stream *base, const struct sx_batch *batch,
-                                 const struct sx_tensor *order, const int64_t *offsets, int n_parts, int skip,
-                                 int64_t sequence, bool packs, struct sx_buffer **out_parts) {
-    struct packing packing = {
-        .batch = batch, .offsets = offsets, .n_parts = n_parts, .skip = skip, .packs = packs};
+                                 const struct sx_row_parts *parts, int64_t sequence, bool packs,
+                                 struct sx_buffer **out_parts, struct sx_batch *out_own) {
+    const int n_parts = parts->n_parts;
+    struct packing packing = {.batch = batch, .asked = parts, .packs = packs};
     enum sx_status status;
     memset(out_parts, 0, (size_t)n_parts * sizeof *out_parts);
+    *out_own = (struct sx_batch){0};
     SX_TRY(cuda_enter(base, &packing.stream));
-    SX_GO(begin(&packing, order));
+    SX_GO(begin(&packing));
     const bool any = packing.parts.n > 0 && batch->n_columns > 0;
     if (any) {
         SX_GO(measure(&packing));
@@ -253,7 +266,9 @@ enum sx_status sx_cuda_rows_pack(struct sx_stream *base, const struct sx_batch *
         if (!is_left_out(&packing, p))
             SX_GO(make_part(&packing, p, sequence, &out_parts[p]));
     if (any)
-        SX_GO(fill_parts(&packing));
+        SX_GO(fill_parts(&packing, out_own));
+    else
+        SX_GO(cuda_rows_gather_own(packing.stream, batch, parts, out_own));
     SX_GO(cuda_sync(packing.stream, "rows for other ranks"));
 out:
     end(&packing);
@@ -261,6 +276,8 @@ out:
         sx_buffer_release(out_parts[p]);
         out_parts[p] = NULL;
     }
+    if (status != SX_OK)
+        sx_batch_release(out_own);
     return status;
 }
 
@@ -293,7 +310,7 @@ enum sx_status sx_cuda_rows_unpack(struct sx_stream *base, struct sx_buffer *fra
         SX_GO(sx_error_set(&base->error, SX_OUT_OF_MEMORY, "no memory for the head of a frame"));
     if (bytes < head_bytes)
         SX_GO(sx_error_set(&base->error, SX_INTERNAL, "rows of another rank: %zu bytes", bytes));
-    SX_GO(cuda_download(stream, head, frame->data, head_bytes, "the head of rows that came"));
+    SX_GO(cuda_read(stream, head, frame->data, head_bytes, "the head of rows that came"));
     SX_GO(sx_rows_check_head(head, bytes, types, n_columns, &base->error));
     SX_GO(sx_rows_place(head, frame, base->pool, &made, &base->error));
     const struct sx_rows_column *columns = sx_rows_columns(head);
@@ -349,10 +366,10 @@ enum sx_status sx_cuda_bytes_from_host(struct sx_stream *base, struct sx_buffer 
     enum sx_status status;
     if (sx_pool_is_pinned(buffer->pool)) {
         SX_GO(cuda_upload_pinned(stream, device->data, buffer->data, bytes));
-        SX_GO(cuda_sync(stream, why)); /* the caller may release it */
     } else {
         SX_GO(cuda_upload(stream, device->data, buffer->data, bytes));
     }
+    SX_GO(cuda_sync(stream, why)); /* the caller may release it, and read the other one */
     *out_buffer = device;
     return SX_OK;
 out:

@@ -5,7 +5,7 @@
 #include "backend/cuda/cuda.h"
 #include "observe/trace.h"
 
-enum { STAGING_BYTES = 4 << 20 };
+enum { STAGING_BYTES = 4 << 20, READ_BYTES = 4096 /* behind these */ };
 
 enum sx_status cuda_check(struct cuda_stream *stream, cudaError_t result, const char *what) {
     atomic_store(&stream->clock->busy, true);
@@ -75,7 +75,7 @@ static enum sx_status create_parts(struct cuda_stream *stream, struct sx_error *
         result = cudaHostAlloc(&host_control, sizeof *stream->host_control, cudaHostAllocDefault);
     stream->host_control = host_control;
     if (result == cudaSuccess)
-        result = cudaHostAlloc(&staging, STAGING_BYTES, cudaHostAllocDefault);
+        result = cudaHostAlloc(&staging, STAGING_BYTES + READ_BYTES, cudaHostAllocDefault);
     stream->staging = staging;
     if (result == cudaSuccess)
         result = cudaMemsetAsync(control, 0, sizeof *stream->control, stream->handle);
@@ -94,6 +94,8 @@ void cuda_stream_free(struct cuda_stream *stream) {
     (void)cudaFree(stream->control);
     (void)cudaFreeHost(stream->host_control);
     (void)cudaFreeHost(stream->staging);
+    if (stream->aside)
+        (void)cudaStreamDestroy(stream->aside);
     if (stream->handle)
         (void)cudaStreamDestroy(stream->handle);
     free(stream);
@@ -262,6 +264,27 @@ enum sx_status cuda_upload_pinned(struct cuda_stream *stream, void *device, cons
     SX_TRY(cuda_check(stream, cudaMemcpyAsync(device, from, bytes, cudaMemcpyHostToDevice, stream->handle),
                       "a copy to the device"));
     sx_span_end(stream->base.lane, SX_SPAN_COPY, "upload of pinned memory", began_ns, (int64_t)bytes, 0);
+    return SX_OK;
+}
+
+/* Behind the staging memory, which copies of the stream may be at. */
+enum sx_status cuda_read(struct cuda_stream *stream, void *to, const void *device, size_t bytes,
+                         const char *why) {
+    const int64_t began_ns = sx_span_begin(stream->base.lane);
+    char *place = stream->staging + STAGING_BYTES;
+    if (!stream->aside)
+        SX_TRY(cuda_check(stream, cudaStreamCreateWithFlags(&stream->aside, cudaStreamNonBlocking), why));
+    for (size_t done = 0; done < bytes;) {
+        const size_t n = bytes - done < READ_BYTES ? bytes - done : READ_BYTES;
+        SX_TRY(cuda_check(
+            stream,
+            cudaMemcpyAsync(place, (const char *)device + done, n, cudaMemcpyDeviceToHost, stream->aside),
+            why));
+        SX_TRY(cuda_check(stream, cudaStreamSynchronize(stream->aside), why));
+        memcpy((char *)to + done, place, n);
+        done += n;
+    }
+    sx_span_end(stream->base.lane, SX_SPAN_SYNC, why, began_ns, (int64_t)bytes, 0);
     return SX_OK;
 }
 

@@ -1,6 +1,7 @@
 /* A link by NCCL: a round is one group of sends and receives on a stream of its own. The communicator does
  * not block, so that a lost rank ends what waits for it. */
 #include <dlfcn.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +18,8 @@ enum {
     INIT_S = 60,
     END_S = 2,
     SPIN_NS = 200000,
-    SLEEP_NS = 20000
+    SLEEP_NS = 20000,
+    GIVEN_UP = -1 /* no result of NCCL's */
 };
 
 struct nccl_functions {
@@ -26,14 +28,23 @@ struct nccl_functions {
 #undef NCCL_FIELD
 };
 
+/* A round that has begun. */
+struct flight {
+    cudaEvent_t event;     /* its end on the device */
+    uint64_t before_epoch; /* the device's, when it was issued */
+};
+
 struct nccl_link {
     struct sx_link base;
     struct nccl_functions nccl;
     void *library;
     struct sx_stream *stream;
     struct cuda_stream *cuda; /* the same */
-    struct ncclComm *comm;    /* NULL: not begun, or given up */
-    cudaEvent_t event;
+    pthread_mutex_t lock;
+    struct ncclComm *comm;   /* NULL: not begun, or given up; by the lock */
+    struct sx_error failure; /* what it was given up for; by the lock */
+    struct flight flights[SX_LINK_FLIGHTS];
+    int n_flights;             /* under way; by the lock */
     struct sx_buffer *dropped; /* what nobody keeps; NULL until it is needed */
     char name[32];
 };
@@ -87,42 +98,68 @@ static void pause_since(int64_t began_ns) {
         nanosleep(&moment, NULL);
 }
 
+/* With the lock held. */
+static enum sx_status given_up(const struct nccl_link *link, struct sx_error *error) {
+    if (link->failure.status == SX_OK || link->failure.status == SX_RANK_LOST)
+        return sx_error_set(error, SX_RANK_LOST, "a round: the link has been given up");
+    *error = link->failure;
+    return error->status;
+}
+
+/* What the communicator says of itself, or GIVEN_UP. */
+static int state_of(struct nccl_link *link) {
+    int state = GIVEN_UP;
+    pthread_mutex_lock(&link->lock);
+    if (link->comm) {
+        const int result = link->nccl.ncclCommGetAsyncError(link->comm, &state);
+        state = result != ncclSuccess ? result : state;
+    }
+    pthread_mutex_unlock(&link->lock);
+    return state;
+}
+
+static enum sx_status tell_given_up(struct nccl_link *link, struct sx_error *error) {
+    pthread_mutex_lock(&link->lock);
+    const enum sx_status status = given_up(link, error);
+    pthread_mutex_unlock(&link->lock);
+    return status;
+}
+
 /* Until the communicator has done what it was asked for on the host. */
 static enum sx_status settle(struct nccl_link *link, bool (*gives_up)(void *context), void *context,
                              const char *what, struct sx_error *error) {
     const int64_t began_ns = sx_clock_ns();
     for (;;) {
-        int state = ncclSuccess;
-        const int result = link->nccl.ncclCommGetAsyncError(link->comm, &state);
-        if (result != ncclSuccess || state != ncclInProgress)
-            return check(&link->nccl, result != ncclSuccess ? result : state, what, error);
+        const int state = state_of(link);
+        if (state == GIVEN_UP)
+            return tell_given_up(link, error);
+        if (state != ncclInProgress)
+            return check(&link->nccl, state, what, error);
         if (gives_up(context))
             return sx_error_set(error, SX_RANK_LOST, "%s: given up", what);
         pause_since(began_ns);
     }
 }
 
-/* Until the device is through. */
-static enum sx_status finish(struct nccl_link *link, bool (*gives_up)(void *context), void *context,
-                             struct sx_error *error) {
+/* Until the device is through with the flight. */
+static enum sx_status wait_for(struct nccl_link *link, const struct flight *flight,
+                               bool (*gives_up)(void *context), void *context, struct sx_error *error) {
     const int64_t began_ns = sx_clock_ns();
-    cudaError_t result = cudaEventRecord(link->event, link->cuda->handle);
-    while (result == cudaSuccess && (result = cudaEventQuery(link->event)) == cudaErrorNotReady) {
-        int state = ncclSuccess;
+    cudaError_t result;
+    while ((result = cudaEventQuery(flight->event)) == cudaErrorNotReady) {
         (void)cudaGetLastError();
-        if (link->nccl.ncclCommGetAsyncError(link->comm, &state) != ncclSuccess || state != ncclSuccess)
+        const int state = state_of(link);
+        if (state == GIVEN_UP)
+            return SX_OK; /* nothing is at work any more; `land` tells */
+        if (state != ncclSuccess && state != ncclInProgress)
             return sx_error_set(error, SX_INTERNAL, "a round: %s", link->nccl.ncclGetErrorString(state));
         if (gives_up(context))
             return sx_error_set(error, SX_RANK_LOST, "a round: given up");
         pause_since(began_ns);
-        result = cudaSuccess;
     }
-    if (result != cudaSuccess)
-        return sx_error_set(error, SX_INTERNAL, "a round: %s", cudaGetErrorString(result));
-    const enum sx_status status = cuda_sync(link->cuda, "a round");
-    if (status != SX_OK)
-        *error = link->stream->error;
-    return status;
+    return result == cudaSuccess
+               ? SX_OK
+               : sx_error_set(error, SX_INTERNAL, "a round: %s", cudaGetErrorString(result));
 }
 
 /* ---- a round ---- */
@@ -164,36 +201,86 @@ static enum sx_status make_dropped(struct nccl_link *link, struct sx_error *erro
 
 /* Ends what is on the device, too: a kernel that waits for a lost rank would keep whoever waits for the
  * device, and who does may be whom the link's end waits for. */
-static void give_up(struct nccl_link *link) {
-    if (link->comm)
+static void give_up(struct nccl_link *link, const struct sx_error *error) {
+    pthread_mutex_lock(&link->lock);
+    if (link->comm) {
         (void)link->nccl.ncclCommAbort(link->comm);
+        link->failure = *error;
+    }
     link->comm = NULL;
+    pthread_mutex_unlock(&link->lock);
 }
 
-static enum sx_status run_round(struct nccl_link *link, const struct sx_link_part *sends, int n_sends,
-                                const struct sx_link_part *receives, int n_receives,
-                                bool (*gives_up)(void *context), void *context, struct sx_error *error) {
-    struct cuda_stream *entered;
+/* With the lock held. What has been released before this flight does not use. */
+static enum sx_status launch(struct nccl_link *link, struct flight *flight, const struct sx_link_part *sends,
+                             int n_sends, const struct sx_link_part *receives, int n_receives,
+                             struct sx_error *error) {
     if (!link->comm)
-        return sx_error_set(error, SX_RANK_LOST, "a round: the link has been given up");
+        return given_up(link, error);
+    flight->before_epoch = atomic_load(&link->cuda->device->epoch);
+    atomic_store(&link->cuda->clock->busy, true);
+    link->n_flights++;
+    return check(&link->nccl, issue(link, sends, n_sends, receives, n_receives), "a round", error);
+}
+
+static enum sx_status start_flight(struct nccl_link *link, struct flight *flight,
+                                   const struct sx_link_part *sends, int n_sends,
+                                   const struct sx_link_part *receives, int n_receives,
+                                   bool (*gives_up)(void *context), void *context, struct sx_error *error) {
+    struct cuda_stream *entered;
     if (cuda_enter(link->stream, &entered) != SX_OK) {
         *error = link->stream->error;
         return error->status;
     }
-    atomic_store(&link->cuda->clock->busy, true);
-    SX_TRY(check(&link->nccl, issue(link, sends, n_sends, receives, n_receives), "a round", error));
+    pthread_mutex_lock(&link->lock);
+    enum sx_status status = launch(link, flight, sends, n_sends, receives, n_receives, error);
+    pthread_mutex_unlock(&link->lock);
+    SX_TRY(status);
     SX_TRY(settle(link, gives_up, context, "a round", error));
-    return finish(link, gives_up, context, error);
+    const cudaError_t result = cudaEventRecord(flight->event, link->cuda->handle);
+    return result == cudaSuccess
+               ? SX_OK
+               : sx_error_set(error, SX_INTERNAL, "a round: %s", cudaGetErrorString(result));
 }
 
-static enum sx_status exchange(struct sx_link *base, const struct sx_link_part *sends, int n_sends,
-                               const struct sx_link_part *receives, int n_receives,
-                               bool (*gives_up)(void *context), void *context, struct sx_error *error) {
+static enum sx_status start(struct sx_link *base, int flight, const struct sx_link_part *sends, int n_sends,
+                            const struct sx_link_part *receives, int n_receives,
+                            bool (*gives_up)(void *context), void *context, struct sx_error *error) {
     struct nccl_link *link = (struct nccl_link *)base;
-    const enum sx_status status =
-        run_round(link, sends, n_sends, receives, n_receives, gives_up, context, error);
+    const enum sx_status status = start_flight(link, &link->flights[flight], sends, n_sends, receives,
+                                               n_receives, gives_up, context, error);
     if (status != SX_OK)
-        give_up(link);
+        give_up(link, error);
+    return status;
+}
+
+/* The device is through with the flight: because it has been given up, or with what it was for. Blocks that
+ * were released before the next flight began are not used by that, nor by those that have ended. */
+static enum sx_status land(struct nccl_link *link, int flight, struct sx_error *error) {
+    struct cuda_clock *clock = link->cuda->clock;
+    pthread_mutex_lock(&link->lock);
+    enum sx_status status = link->comm ? SX_OK : given_up(link, error);
+    link->n_flights--;
+    const struct flight *next = &link->flights[(flight + 1) % SX_LINK_FLIGHTS];
+    atomic_store(&clock->quiet_epoch,
+                 link->n_flights > 0 ? next->before_epoch : atomic_load(&link->cuda->device->epoch));
+    if (link->n_flights == 0)
+        atomic_store(&clock->busy, false);
+    pthread_mutex_unlock(&link->lock);
+    return status;
+}
+
+static enum sx_status finish(struct sx_link *base, int flight, bool (*gives_up)(void *context), void *context,
+                             struct sx_error *error) {
+    struct nccl_link *link = (struct nccl_link *)base;
+    enum sx_status status =
+        cuda_choose_device(link->cuda->device->ordinal) == cudaSuccess
+            ? wait_for(link, &link->flights[flight], gives_up, context, error)
+            : sx_error_set(error, SX_INTERNAL, "a round: %s", cudaGetErrorString(cudaGetLastError()));
+    if (status == SX_OK)
+        status = land(link, flight, error);
+    if (status != SX_OK)
+        give_up(link, error);
     return status;
 }
 
@@ -230,7 +317,7 @@ static void end_communicator(struct nccl_link *link, bool clean) {
         settle(link, is_late, &until_ns, "the end", &error) == SX_OK)
         (void)link->nccl.ncclCommDestroy(link->comm);
     else
-        give_up(link);
+        give_up(link, &error);
 }
 
 /* The library stays: its threads may still be ending. */
@@ -239,15 +326,18 @@ static void destroy(struct sx_link *base, bool clean) {
     if (link->cuda)
         (void)cuda_choose_device(link->cuda->device->ordinal);
     end_communicator(link, clean);
-    if (link->event)
-        (void)cudaEventDestroy(link->event);
+    for (int f = 0; f < SX_LINK_FLIGHTS; f++)
+        if (link->flights[f].event)
+            (void)cudaEventDestroy(link->flights[f].event);
     sx_buffer_release(link->dropped);
     if (link->stream)
         link->stream->backend->ops.stream_destroy(link->stream);
+    pthread_mutex_destroy(&link->lock);
     free(link);
 }
 
-static const struct sx_link_ops ops = {.allocate = allocate, .exchange = exchange, .destroy = destroy};
+static const struct sx_link_ops ops = {
+    .allocate = allocate, .start = start, .finish = finish, .destroy = destroy};
 
 enum sx_status sx_nccl_begin(struct sx_link *base, int rank, int size, const char id_bytes[SX_NCCL_ID_BYTES],
                              struct sx_error *error) {
@@ -278,9 +368,11 @@ static enum sx_status prepare(struct nccl_link *link, const struct sx_backend *b
              version % 100);
     SX_TRY(sx_cuda_stream_create(backend, pool, NULL, &link->stream, error));
     link->cuda = cuda_stream_of(link->stream);
-    if (cuda_choose_device(link->cuda->device->ordinal) != cudaSuccess ||
-        cudaEventCreateWithFlags(&link->event, cudaEventDisableTiming) != cudaSuccess)
-        return sx_error_set(error, SX_INTERNAL, "an event: %s", cudaGetErrorString(cudaGetLastError()));
+    cudaError_t result = cuda_choose_device(link->cuda->device->ordinal);
+    for (int f = 0; f < SX_LINK_FLIGHTS && result == cudaSuccess; f++)
+        result = cudaEventCreateWithFlags(&link->flights[f].event, cudaEventDisableTiming);
+    if (result != cudaSuccess)
+        return sx_error_set(error, SX_INTERNAL, "an event: %s", cudaGetErrorString(result));
     return make_dropped(link, error);
 }
 
@@ -290,6 +382,7 @@ enum sx_status sx_nccl_create(const struct sx_backend *backend, struct sx_pool *
     if (!link)
         return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for a link");
     link->base = (struct sx_link){.ops = &ops, .name = link->name};
+    pthread_mutex_init(&link->lock, NULL);
     enum sx_status status = prepare(link, backend, pool, error);
     if (status != SX_OK) {
         destroy(&link->base, false);
