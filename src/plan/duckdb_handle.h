@@ -3,6 +3,7 @@
 #define SX_PLAN_DUCKDB_HANDLE_H
 
 #include <duckdb.h>
+#include <pthread.h>
 
 #include "plan/duckdb_convert.h"
 #include "plan/frontend.h"
@@ -57,6 +58,26 @@ enum sx_views_for { SX_VIEWS_FOR_PLANNING, SX_VIEWS_FOR_RUNNING };
 SX_MUST_CHECK enum sx_status sx_duckdb_make_views(struct sx_frontend *frontend, const char *sql,
                                                   enum sx_views_for purpose, struct sx_error *error);
 
+/* What binding a statement has found. It belongs to who waits, except while it runs. */
+struct sx_binding {
+    struct sx_frontend *frontend;
+    const char *sql;
+    pthread_t thread;
+    bool runs; /* on its thread */
+    enum sx_status status;
+    struct sx_error error; /* of `status` */
+    const char **names;    /* of the answer's columns, each from DuckDB's allocator */
+    int32_t n_names;
+};
+
+/* Binds `sql` (borrowed) on a thread of its own, and then returns SX_OK; statements that are not queries,
+ * which nothing else is to see before, at once. Its views are there. Release `out_binding` in either case. */
+enum sx_status sx_binding_begin(struct sx_frontend *frontend, const char *sql,
+                                struct sx_binding *out_binding);
+/* Until it has ended; returns its status. */
+enum sx_status sx_binding_wait(struct sx_binding *binding);
+void sx_binding_release(struct sx_binding *binding);
+
 /* SX_UNSUPPORTED where the statement may read a table of which this process has a part. */
 SX_MUST_CHECK enum sx_status sx_duckdb_refuse_parts(const struct sx_frontend *frontend, const char *sql,
                                                     struct sx_error *error);
@@ -67,6 +88,8 @@ SX_MUST_CHECK enum sx_status sx_statement_check(const char *sql, duckdb_statemen
                                                 struct sx_error *error);
 /* DuckDB reads `n` > 1 statements: SX_UNSUPPORTED when it made them of one, else SX_QUERY. */
 SX_MUST_CHECK enum sx_status sx_statement_check_several(const char *sql, int n, struct sx_error *error);
+/* By its first word nothing but a query: planning it changes nothing. */
+bool sx_statement_is_query(const char *sql);
 /* It tells about tables or plans, and reads nothing. */
 bool sx_statement_only_tells(const char *sql);
 /* It may list tables that it does not name. */

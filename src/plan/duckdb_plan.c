@@ -21,77 +21,6 @@
 
 static const char *const planning = PLANNING, *const careful = CAREFUL;
 
-/* ---- binding: errors and the answer's names ---- */
-
-struct names {
-    const char **names; /* each from DuckDB's allocator */
-    int32_t n;
-};
-
-static void release_names(struct names *names) {
-    for (int32_t i = 0; i < names->n; i++)
-        duckdb_free((void *)(uintptr_t)names->names[i]);
-    free(names->names);
-    *names = (struct names){0};
-}
-
-static enum sx_status read_names(duckdb_prepared_statement statement, struct names *out_names,
-                                 struct sx_error *error) {
-    const idx_t n = duckdb_prepared_statement_column_count(statement);
-    struct names names = {calloc(n + 1, sizeof(char *)), 0};
-    bool complete = names.names != NULL && n <= SX_PLAN_MAX_COLUMNS;
-    for (idx_t i = 0; complete && i < n; i++) {
-        names.names[i] = duckdb_prepared_statement_column_name(statement, i);
-        complete = names.names[i] != NULL;
-        names.n += complete ? 1 : 0;
-    }
-    if (!complete) {
-        release_names(&names);
-        return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for the columns' names");
-    }
-    *out_names = names;
-    return SX_OK;
-}
-
-static enum sx_status check_statement(duckdb_prepared_statement statement, const char *sql,
-                                      struct sx_error *error) {
-    SX_TRY(sx_statement_check(sql, duckdb_prepared_statement_type(statement), error));
-    if (duckdb_nparams(statement) > 0)
-        return sx_error_set(error, SX_QUERY, "the query has parameters, which have no values here");
-    return SX_OK;
-}
-
-static enum sx_status bind_statement(struct sx_frontend *frontend, duckdb_extracted_statements statements,
-                                     const char *sql, struct names *out_names, struct sx_error *error) {
-    duckdb_prepared_statement statement = NULL;
-    enum sx_status status = SX_OK;
-    if (duckdb_prepare_extracted_statement(frontend->binder, statements, 0, &statement) != DuckDBSuccess)
-        status = sx_duckdb_query_error(frontend, error, duckdb_prepare_error(statement), sql);
-    if (status == SX_OK)
-        status = check_statement(statement, sql, error);
-    if (status == SX_OK)
-        status = read_names(statement, out_names, error);
-    duckdb_destroy_prepare(&statement);
-    return status;
-}
-
-static enum sx_status bind(struct sx_frontend *frontend, const char *sql, struct names *out_names,
-                           struct sx_error *error) {
-    duckdb_extracted_statements statements = NULL;
-    const idx_t n = duckdb_extract_statements(frontend->binder, sql, &statements);
-    enum sx_status status;
-    if (n == 1)
-        status = bind_statement(frontend, statements, sql, out_names, error);
-    else if (n > 1)
-        status = sx_statement_check_several(sql, (int)n, error);
-    else if (duckdb_extract_statements_error(statements))
-        status = sx_duckdb_query_error(frontend, error, duckdb_extract_statements_error(statements), sql);
-    else
-        status = sx_error_set(error, SX_QUERY, "the query is empty");
-    duckdb_destroy_extracted(&statements);
-    return status;
-}
-
 /* ---- the plan as JSON ---- */
 
 static enum sx_status run_serialize(struct sx_frontend *frontend, const char *sql, duckdb_result *out_result,
@@ -130,7 +59,7 @@ static enum sx_status reported_error(const char *json, size_t length, struct sx_
 }
 
 static enum sx_status convert_result(struct sx_frontend *frontend, duckdb_result *result,
-                                     const struct names *names, struct sx_query_plan *out_plan,
+                                     const struct sx_binding *binding, struct sx_query_plan *out_plan,
                                      struct sx_error *error) {
     duckdb_data_chunk chunk = duckdb_fetch_chunk(*result);
     struct sx_table_files *tables = calloc((size_t)frontend->n_tables + 1, sizeof *tables);
@@ -151,8 +80,8 @@ static enum sx_status convert_result(struct sx_frontend *frontend, duckdb_result
             frontend->tables[i].name, (const char *const *)frontend->tables[i].files,
             frontend->tables[i].n_files, frontend->tables[i].parts, frontend->tables[i].stand_in};
     SX_GO(reported_error(json, length, error));
-    status =
-        sx_duckdb_convert(json, length, tables, frontend->n_tables, names->names, names->n, out_plan, error);
+    status = sx_duckdb_convert(json, length, tables, frontend->n_tables, binding->names, binding->n_names,
+                               out_plan, error);
 out:
     free(json);
     free(tables);
@@ -160,31 +89,44 @@ out:
     return status;
 }
 
-static enum sx_status plan_with(struct sx_frontend *frontend, const char *sql, const char *optimizers,
-                                const struct names *names, struct sx_query_plan *out_plan,
+static enum sx_status plan_with(struct sx_frontend *frontend, const char *optimizers,
+                                struct sx_binding *binding, struct sx_query_plan *out_plan,
                                 struct sx_error *error) {
     duckdb_result result = {0};
     SX_TRY(sx_duckdb_set_optimizers(frontend, optimizers, error));
-    enum sx_status status = run_serialize(frontend, sql, &result, error);
+    enum sx_status status = run_serialize(frontend, binding->sql, &result, error);
     if (status == SX_OK)
-        status = convert_result(frontend, &result, names, out_plan, error);
+        status = sx_binding_wait(binding);
+    if (status == SX_OK)
+        status = convert_result(frontend, &result, binding, out_plan, error);
     duckdb_destroy_result(&result);
     return status;
 }
 
+/* Most of DuckDB's own failures come from an optimiser that leaves types stale. */
+static bool may_be_careful(enum sx_status status, const struct sx_error *error) {
+    return status == SX_INTERNAL || (status == SX_UNSUPPORTED && strstr(error->text, "can't give the plan"));
+}
+
+/* Binding and planning, which binds once more, go on at the same time. What binding finds comes first: it is
+ * about what was written. */
 enum sx_status sx_frontend_plan(struct sx_frontend *frontend, const char *sql, struct sx_query_plan *out_plan,
                                 struct sx_error *error) {
-    struct names names = {0};
+    struct sx_binding binding;
     struct sx_error first = {0}, second = {0};
     SX_TRY(sx_duckdb_make_views(frontend, sql, SX_VIEWS_FOR_PLANNING, error));
-    SX_TRY(bind(frontend, sql, &names, error));
-    enum sx_status status = plan_with(frontend, sql, planning, &names, out_plan, &first);
-    if (status == SX_INTERNAL || (status == SX_UNSUPPORTED && strstr(first.text, "can't give the plan"))) {
-        /* most of DuckDB's own failures come from an optimiser that leaves types stale */
-        enum sx_status again = plan_with(frontend, sql, careful, &names, out_plan, &second);
-        if (again == SX_OK || status == SX_INTERNAL)
-            status = again == SX_OK ? SX_OK : status;
+    enum sx_status status = sx_binding_begin(frontend, sql, &binding);
+    if (status == SX_OK)
+        status = plan_with(frontend, planning, &binding, out_plan, &first);
+    if (sx_binding_wait(&binding) != SX_OK) {
+        status = binding.status;
+        *error = binding.error;
+    } else if (may_be_careful(status, &first) &&
+               plan_with(frontend, careful, &binding, out_plan, &second) == SX_OK) {
+        status = SX_OK;
+    } else if (status != SX_OK) {
+        status = sx_error_set(error, status, "%s", first.text);
     }
-    release_names(&names);
-    return status == SX_OK ? SX_OK : sx_error_set(error, status, "%s", first.text);
+    sx_binding_release(&binding);
+    return status;
 }

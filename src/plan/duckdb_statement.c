@@ -35,6 +35,11 @@ bool sx_statement_sets_session(const char *sql) {
     return begins_with_one_of(sql, words);
 }
 
+bool sx_statement_is_query(const char *sql) {
+    static const char *const words[] = {"SELECT", "WITH", "FROM", "VALUES", "TABLE", NULL};
+    return begins_with_one_of(sql, words);
+}
+
 /* EXPLAIN ANALYZE runs, and so does EXPLAIN (ANALYZE). */
 bool sx_statement_only_tells(const char *sql) {
     static const char *const words[] = {"SHOW", "DESCRIBE", "DESC", NULL};

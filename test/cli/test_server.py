@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import signal
 import sys
 import threading
@@ -35,7 +36,8 @@ SAME = [
 
 
 def outcome(run):
-    return run.status, run.out, run.error
+    """How much DuckDB lacks depends on how far its threads have come."""
+    return run.status, run.out, re.sub(r"failed to allocate data of size .* used\)", "...", run.error)
 
 
 def check_same(tables):

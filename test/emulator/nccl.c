@@ -241,8 +241,8 @@ EXPORT int ncclCommDestroy(struct ncclComm *comm) {
     return ncclCommAbort(comm);
 }
 
-// Not in a block of its own: one that lies 16 bytes into a page makes LeakSanitizer (GCC 12's) take the allocator's header
-// for one of glibc's, and the process ends by SIGSEGV at its exit, about once in 150 runs.
+// Not in a block of its own: one that lies 16 bytes into a page makes LeakSanitizer (GCC 12's) take the
+// allocator's header for one of glibc's, and the process ends by SIGSEGV at its exit, about once in 150 runs.
 static _Thread_local int group_depth __attribute__((tls_model("initial-exec")));
 
 EXPORT int ncclGroupStart(void) {
