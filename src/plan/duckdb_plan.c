@@ -115,6 +115,8 @@ enum sx_status sx_frontend_plan(struct sx_frontend *frontend, const char *sql, s
     struct sx_binding binding;
     struct sx_error first = {0}, second = {0};
     SX_TRY(sx_duckdb_make_views(frontend, sql, SX_VIEWS_FOR_PLANNING, error));
+    /* settings of the whole database are not changed while something is bound */
+    SX_TRY(sx_duckdb_set_optimizers(frontend, planning, error));
     enum sx_status status = sx_binding_begin(frontend, sql, &binding);
     if (status == SX_OK)
         status = plan_with(frontend, planning, &binding, out_plan, &first);
