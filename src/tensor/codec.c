@@ -5,11 +5,11 @@
 #include <libdeflate.h>
 #include <lz4.h>
 #include <lz4frame.h>
-#include <snappy-c.h>
 #include <zlib.h>
 #include <zstd.h>
 
 #include "tensor/codec.h"
+#include "tensor/snappy.h"
 
 struct sx_codecs {
     ZSTD_DCtx *zstd;
@@ -36,13 +36,11 @@ static enum sx_status no_memory(struct sx_error *error, const char *codec) {
 static enum sx_status open_snappy(struct sx_codecs *codecs, struct packed packed, struct sx_error *error) {
     (void)codecs;
     size_t plain_bytes = 0;
-    const char *stored = (const char *)packed.stored;
-    /* the library writes as many bytes as the stream tells, wherever they end */
-    if (snappy_uncompressed_length(stored, packed.stored_bytes, &plain_bytes) != SNAPPY_OK)
+    if (sx_snappy_length(packed.stored, packed.stored_bytes, &plain_bytes) == 0)
         return wrong(error, "snappy", "the length is damaged");
     if (plain_bytes != packed.plain_bytes)
         return wrong(error, "snappy", "another length than the page header tells");
-    if (snappy_uncompress(stored, packed.stored_bytes, (char *)packed.plain, &plain_bytes) != SNAPPY_OK)
+    if (!sx_snappy_open(packed.stored, packed.stored_bytes, packed.plain, plain_bytes))
         return wrong(error, "snappy", "the bytes are damaged");
     return SX_OK;
 }
