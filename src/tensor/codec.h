@@ -1,5 +1,5 @@
-/* The codecs of Parquet pages, on the host: for every backend. Each comes from its library, but decompression of
- * snappy is ours. */
+/* The codecs of Parquet pages, on the host: for every backend. Each comes from its library, but decompression
+ * of snappy is ours. */
 #ifndef SX_TENSOR_CODEC_H
 #define SX_TENSOR_CODEC_H
 
