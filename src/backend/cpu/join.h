@@ -106,7 +106,8 @@ struct sx_join {
     void *runs;                  /* [rows], NULL: keys are unique; the high bit marks the last of a run */
     void *starts;                /* [rows], GENERIC with runs: where the run of a group begins */
     size_t filter_bytes;
-    uint64_t *filter; /* one key only: bits by number (DIRECT) or a bloom filter; may be NULL */
+    uint64_t *filter;     /* one key only, may be NULL: */
+    uint64_t filter_bits; /* a bit a number, and one for no match, which is never set; 0: a bloom filter */
     uint64_t filter_words;
     struct sx_buffer *heap;
     struct sx_tensor *payload; /* [n_payload] */

@@ -5,18 +5,34 @@
 #include "tensor/semantics.h"
 
 enum {
-    BITMAP_MIN_SLOTS = 1 << 16, /* an array of fewer is in the cache anyway */
+    BITMAP_MIN_SLOTS = 1 << 16,    /* an array of fewer is in the cache anyway */
+    BITMAP_SMALL_WORDS = 32 << 10, /* 256 KiB: within a processor's second cache */
+    BITMAP_BLOOMS = 2,             /* larger ones: at most as many times as large as a bloom filter */
     BLOOM_BITS_PER_ROW = 12,
     WORD_BITS = 64
 };
 
+/* A bit a value where that takes little: it is exact, and tested in less time than a bloom filter. */
+static void size_sparse(struct sx_join *join) {
+    const uint64_t values = join->digits[0].count + (join->digits[0].null_digit != SX_JOIN_NONE);
+    const uint64_t words = values / WORD_BITS + 1;
+    if (words > BITMAP_SMALL_WORDS && words / BITMAP_BLOOMS > join->filter_words)
+        return;
+    join->filter_bits = values + 1;
+    join->filter_words = words;
+}
+
 void sx_join_filter_size(struct sx_join *join) {
     if (join->n_keys != 1)
         return;
-    if (join->kind != SX_JOIN_DIRECT)
+    if (join->kind != SX_JOIN_DIRECT) {
         join->filter_words = (uint64_t)join->rows * BLOOM_BITS_PER_ROW / WORD_BITS + 1;
-    else if (join->table_slots > BITMAP_MIN_SLOTS)
+        if (join->kind == SX_JOIN_SPARSE)
+            size_sparse(join);
+    } else if (join->table_slots > BITMAP_MIN_SLOTS) {
+        join->filter_bits = join->table_slots;
         join->filter_words = join->table_slots / WORD_BITS + 1;
+    }
     join->filter_bytes = join->filter_words * sizeof *join->filter;
 }
 
@@ -33,9 +49,9 @@ static uint64_t bloom_hash(const struct sx_join *join, uint64_t number_or_hash) 
 }
 
 void sx_join_filter_insert(struct sx_join *join, const uint64_t *numbers_or_hashes, int64_t rows) {
-    if (join->kind == SX_JOIN_DIRECT) {
+    if (join->filter_bits > 0) {
         for (int64_t i = 0; i < rows; i++)
-            if (numbers_or_hashes[i] != join->none)
+            if (numbers_or_hashes[i] < join->filter_bits - 1)
                 set_bits(join, &join->filter[numbers_or_hashes[i] / WORD_BITS],
                          UINT64_C(1) << (numbers_or_hashes[i] % WORD_BITS));
         return;
@@ -46,14 +62,12 @@ void sx_join_filter_insert(struct sx_join *join, const uint64_t *numbers_or_hash
     }
 }
 
-static void test_direct(const struct sx_join *join, const uint64_t *numbers, int64_t rows, uint8_t *out_hit) {
-    if (!join->filter) {
-        for (int64_t i = 0; i < rows; i++)
-            out_hit[i] = join->direct[numbers[i]] != 0;
-        return;
+static void test_bitmap(const struct sx_join *join, const uint64_t *numbers, int64_t rows, uint8_t *out_hit) {
+    const uint64_t none = join->filter_bits - 1;
+    for (int64_t i = 0; i < rows; i++) {
+        const uint64_t number = numbers[i] < none ? numbers[i] : none;
+        out_hit[i] = join->filter[number / WORD_BITS] >> (number % WORD_BITS) & 1;
     }
-    for (int64_t i = 0; i < rows; i++)
-        out_hit[i] = join->filter[numbers[i] / WORD_BITS] >> (numbers[i] % WORD_BITS) & 1;
 }
 
 static void test_bloom(const struct sx_join *join, const uint64_t *numbers_or_hashes, int64_t rows,
@@ -76,13 +90,16 @@ static void test_block(const struct sx_join *join, const struct sx_join_keys *ke
         return;
     }
     sx_join_numbers(join, keys, rows, numbers);
-    if (join->kind == SX_JOIN_DIRECT) {
-        test_direct(join, numbers, rows, out_hit);
-        return;
+    if (join->filter_bits > 0) {
+        test_bitmap(join, numbers, rows, out_hit);
+    } else if (join->kind == SX_JOIN_DIRECT) {
+        for (int64_t i = 0; i < rows; i++)
+            out_hit[i] = join->direct[numbers[i]] != 0;
+    } else {
+        test_bloom(join, numbers, rows, out_hit);
+        for (int64_t i = 0; i < rows; i++)
+            out_hit[i] &= numbers[i] != SX_JOIN_NONE;
     }
-    test_bloom(join, numbers, rows, out_hit);
-    for (int64_t i = 0; i < rows; i++)
-        out_hit[i] &= numbers[i] != SX_JOIN_NONE;
 }
 
 /* All rows of the key, one byte each. */
