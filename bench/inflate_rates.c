@@ -1,7 +1,7 @@
 /* How fast pages are decompressed on the device (backend/cuda/inflate.h): GB/s of decompressed bytes, from
  * the issue to the end of a synchronisation, best and median of REPEATS, and the best time. All pages differ
  * in memory, every 32nd in content. `checks` (zstd) is the time that damage takes in the last byte, compared
- * with that; `host` one thread of the codec's library.
+ * with that; `host` one thread of sx_codec_decompress.
  *
  *     inflate_rates LIBRARY [CODEC | FILE COLUMN | PAGES]...
  *

@@ -89,11 +89,10 @@ out:
     return status;
 }
 
-static enum sx_status plan_with(struct sx_frontend *frontend, const char *optimizers,
-                                struct sx_binding *binding, struct sx_query_plan *out_plan,
-                                struct sx_error *error) {
+/* With the optimisers that are set. */
+static enum sx_status plan_query(struct sx_frontend *frontend, struct sx_binding *binding,
+                                 struct sx_query_plan *out_plan, struct sx_error *error) {
     duckdb_result result = {0};
-    SX_TRY(sx_duckdb_set_optimizers(frontend, optimizers, error));
     enum sx_status status = run_serialize(frontend, binding->sql, &result, error);
     if (status == SX_OK)
         status = sx_binding_wait(binding);
@@ -101,6 +100,13 @@ static enum sx_status plan_with(struct sx_frontend *frontend, const char *optimi
         status = convert_result(frontend, &result, binding, out_plan, error);
     duckdb_destroy_result(&result);
     return status;
+}
+
+static enum sx_status plan_carefully(struct sx_frontend *frontend, struct sx_binding *binding,
+                                     struct sx_query_plan *out_plan) {
+    struct sx_error ignored = {0};
+    SX_TRY(sx_duckdb_set_optimizers(frontend, careful, &ignored));
+    return plan_query(frontend, binding, out_plan, &ignored);
 }
 
 /* Most of DuckDB's own failures come from an optimiser that leaves types stale. */
@@ -113,18 +119,17 @@ static bool may_be_careful(enum sx_status status, const struct sx_error *error) 
 enum sx_status sx_frontend_plan(struct sx_frontend *frontend, const char *sql, struct sx_query_plan *out_plan,
                                 struct sx_error *error) {
     struct sx_binding binding;
-    struct sx_error first = {0}, second = {0};
+    struct sx_error first = {0};
     SX_TRY(sx_duckdb_make_views(frontend, sql, SX_VIEWS_FOR_PLANNING, error));
     /* settings of the whole database are not changed while something is bound */
     SX_TRY(sx_duckdb_set_optimizers(frontend, planning, error));
     enum sx_status status = sx_binding_begin(frontend, sql, &binding);
     if (status == SX_OK)
-        status = plan_with(frontend, planning, &binding, out_plan, &first);
+        status = plan_query(frontend, &binding, out_plan, &first);
     if (sx_binding_wait(&binding) != SX_OK) {
         status = binding.status;
         *error = binding.error;
-    } else if (may_be_careful(status, &first) &&
-               plan_with(frontend, careful, &binding, out_plan, &second) == SX_OK) {
+    } else if (may_be_careful(status, &first) && plan_carefully(frontend, &binding, out_plan) == SX_OK) {
         status = SX_OK;
     } else if (status != SX_OK) {
         status = sx_error_set(error, status, "%s", first.text);
