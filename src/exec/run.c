@@ -199,6 +199,22 @@ static enum sx_status drain_source(struct sx_worker *worker, const struct sx_pip
     return SX_OK;
 }
 
+/* The source of the pipeline behind that one, where things may go on at the same time; or NULL. */
+static struct sx_source *source_behind(const struct sx_run *run, const struct sx_pipeline *pipeline) {
+    const bool is_last = pipeline->index + 1 >= run->n_pipelines;
+    return is_last || run->options.overlap >= SX_OVERLAP_IO ? NULL
+                                                            : run->pipelines[pipeline->index + 1].source;
+}
+
+static enum sx_status look_ahead(struct sx_worker *worker, struct sx_source *source) {
+    if (!source || !source->ahead || stopped(worker->run))
+        return SX_OK;
+    struct sx_operator *caller = account(worker, &source->base);
+    const enum sx_status status = name_operator(worker, &source->base, source->ahead(source, worker));
+    account(worker, caller);
+    return status;
+}
+
 static void work_pipeline(int member, void *context) {
     struct sx_run *run = context;
     struct sx_worker *worker = &run->workers[member];
@@ -208,6 +224,8 @@ static void work_pipeline(int member, void *context) {
     const int64_t began_ns = sx_span_begin(lane);
     account(worker, &run->round_pipeline->source->base);
     enum sx_status status = drain_source(worker, run->round_pipeline);
+    if (status == SX_OK)
+        status = look_ahead(worker, source_behind(run, run->round_pipeline));
     if (status == SX_OK)
         status = name_operator(worker, &run->round_pipeline->sink->base,
                                sx_synchronise(worker, "the end of a pipeline"));
@@ -297,11 +315,9 @@ static void run_pipeline(struct sx_run *run, struct sx_pipeline *pipeline) {
         if (status != SX_OK)
             fail(first, name_operator(first, &source->base, status));
     }
-    if (pipeline->index + 1 < run->n_pipelines && run->options.overlap < SX_OVERLAP_IO) {
-        struct sx_source *next = run->pipelines[pipeline->index + 1].source;
-        if (next->prefetch)
-            next->prefetch(next);
-    }
+    struct sx_source *behind = source_behind(run, pipeline);
+    if (behind && behind->prefetch)
+        behind->prefetch(behind);
     if (stopped(run))
         return;
     run->round_pipeline = pipeline;

@@ -44,6 +44,9 @@ struct sx_source {
                            bool *out_done);
     /* May be NULL: tells the source that a later pipeline will need it. */
     void (*prefetch)(struct sx_source *source);
+    /* May be NULL: the worker is through with the pipeline in front of the source's, and waits for others.
+     * What it will need first may be brought to the device. */
+    enum sx_status (*ahead)(struct sx_source *source, struct sx_worker *worker);
     /* An exchange's sending half, whose pipelines this source drives; else NULL. Batches come in any order
      * then, and all workers take them to the end, whatever the sink still wants: other ranks wait for what is
      * sent meanwhile. */

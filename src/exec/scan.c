@@ -73,6 +73,17 @@ static enum sx_status narrow(struct sx_scan_source *scan, struct sx_worker *work
     return SX_OK;
 }
 
+/* What the later steps and the answer need: rows have passed the first step, so all of it will be asked for,
+ * mostly. */
+static enum sx_status bring_rest(struct sx_scan_source *scan, struct sx_worker *worker,
+                                 struct scan_worker *state) {
+    int32_t n = 0;
+    for (int32_t c = 0; c < scan->plan->u.scan.n_columns; c++)
+        if (!state->work.decoded[c] && used_later(scan, state, 1, c))
+            state->bring[n++] = c;
+    return n > 0 ? scan_bring(scan, worker, state, state->bring, n) : SX_OK;
+}
+
 static enum sx_status filter_chunk(struct sx_scan_source *scan, struct sx_worker *worker,
                                    struct scan_worker *state) {
     struct scan_chunk *chunk = &state->work;
@@ -87,6 +98,8 @@ static enum sx_status filter_chunk(struct sx_scan_source *scan, struct sx_worker
         else if (passing.length < chunk->rows)
             status = narrow(scan, worker, state, i + 1, &passing);
         sx_tensor_release(&passing);
+        if (status == SX_OK && i == 0 && chunk->rows > 0 && scan->brings_ahead)
+            status = bring_rest(scan, worker, state);
         SX_TRY(status);
     }
     return SX_OK;
@@ -118,6 +131,10 @@ static enum sx_status scan_next(struct sx_source *source, struct sx_worker *work
     struct sx_scan_source *scan = (struct sx_scan_source *)source;
     struct scan_worker *state = &scan->workers[worker->index];
     *out_done = scan->never;
+    if (state->is_early) {
+        state->is_early = false;
+        scan_steps_order(scan, state);
+    }
     while (!*out_done) {
         int64_t rows = scan_next_chunk(scan, state);
         if (rows == 0) {
@@ -165,6 +182,23 @@ static void scan_prefetch(struct sx_source *source) {
         sx_scan_prefetch(scan->scan);
 }
 
+/* The first batch, and of it what the first step reads. */
+static enum sx_status scan_ahead(struct sx_source *source, struct sx_worker *worker) {
+    struct sx_scan_source *scan = (struct sx_scan_source *)source;
+    struct scan_worker *state = &scan->workers[worker->index];
+    const struct sx_scan_plan *plan = &scan->plan->u.scan;
+    if (state->batch)
+        return SX_OK;
+    SX_TRY(scan_take_early(scan, worker, state));
+    if (!state->batch)
+        return SX_OK;
+    scan_steps_order(scan, state);
+    if (state->n_order == 0)
+        return scan_bring(scan, worker, state, plan->projection, plan->n_projection);
+    const struct scan_step *first = &scan->steps[state->order[0]];
+    return scan_bring(scan, worker, state, first->columns, first->n_columns);
+}
+
 static void scan_destroy(struct sx_run *run, struct sx_operator *op) {
     struct sx_scan_source *scan = (struct sx_scan_source *)op;
     for (int w = 0; scan->workers && w < run->n_workers; w++) {
@@ -209,8 +243,9 @@ static enum sx_status create_workers(struct sx_scan_source *scan, struct sx_run 
         state->reads = SX_ARENA_ARRAY(&run->arena, n_columns, struct sx_column_read);
         state->read_columns = SX_ARENA_ARRAY(&run->arena, n_columns, int32_t);
         state->order = SX_ARENA_ARRAY(&run->arena, scan->n_steps, int32_t);
+        state->bring = SX_ARENA_ARRAY(&run->arena, n_columns, int32_t);
         state->work.decoded = SX_ARENA_ARRAY(&run->arena, n_columns, bool);
-        if (!state->reads || !state->read_columns || !state->order || !state->work.decoded)
+        if (!state->reads || !state->read_columns || !state->order || !state->bring || !state->work.decoded)
             return sx_no_memory(error, "a scan");
         SX_TRY(sx_batch_create(n_columns, 0, &state->work.columns, error));
     }
@@ -269,6 +304,7 @@ static enum sx_status create_scan(struct sx_run *run, const struct sx_plan *plan
     scan->source.base.tell = scan_tell;
     scan->plan = plan;
     scan->chunk_rows = plan->u.scan.n_columns ? run->options.backend->traits.chunk_rows : INT64_MAX;
+    scan->brings_ahead = !run->options.backend->traits.is_host && plan->u.scan.n_columns;
     scan->joins_groups = run->options.backend->traits.joins_groups && plan->u.scan.n_columns;
     scan->projected = SX_ARENA_ARRAY(&run->arena, plan->u.scan.n_columns, bool);
     if (!scan->projected)
@@ -281,6 +317,7 @@ static enum sx_status create_scan(struct sx_run *run, const struct sx_plan *plan
     scan->source.open = scan_open;
     scan->source.next = scan_next;
     scan->source.prefetch = scan_prefetch;
+    scan->source.ahead = scan->brings_ahead ? scan_ahead : NULL;
     *out_source = &scan->source;
     return SX_OK;
 }

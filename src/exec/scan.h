@@ -38,6 +38,7 @@ struct scan_segment {
 
 struct scan_worker {
     struct sx_row_group *batch;
+    bool is_early;                /* the batch was taken before the scan was opened */
     struct sx_row_group **groups; /* of the batch */
     int n_groups;
     struct sx_decoder **decoders; /* one a row group and column, made when first read */
@@ -50,6 +51,7 @@ struct scan_worker {
     int32_t *read_columns;
     int32_t *order; /* steps in the order in which this worker takes them */
     int32_t n_order;
+    int32_t *bring; /* scratch: columns */
     struct scan_chunk work;
 };
 
@@ -59,6 +61,7 @@ struct sx_scan_source {
     struct sx_scan *scan;
     int64_t chunk_rows;
     bool joins_groups; /* a chunk may be of several row groups */
+    bool brings_ahead; /* what is decoded later may come to the device meanwhile */
     struct scan_step *steps;
     int32_t n_steps;
     bool *projected; /* per column */
@@ -72,6 +75,12 @@ struct sx_scan_source {
 SX_MUST_CHECK enum sx_status scan_take_batch(struct sx_scan_source *scan, struct sx_worker *worker,
                                              struct scan_worker *state);
 void scan_drop_batch(struct sx_scan_source *scan, struct sx_worker *worker, struct scan_worker *state);
+/* The same in front of the scan's opening, or nothing: see sx_scan_next_early. */
+SX_MUST_CHECK enum sx_status scan_take_early(struct sx_scan_source *scan, struct sx_worker *worker,
+                                             struct scan_worker *state);
+/* The columns' bytes may begin to come to the device, for all of the batch. */
+SX_MUST_CHECK enum sx_status scan_bring(struct sx_scan_source *scan, struct sx_worker *worker,
+                                        struct scan_worker *state, const int32_t *columns, int32_t n_columns);
 /* Takes rows of the batch for the next chunk, and tells how many; 0: the batch is through. */
 int64_t scan_next_chunk(const struct sx_scan_source *scan, struct scan_worker *state);
 /* Number of the chunk's first row in the table. */

@@ -48,15 +48,27 @@ void scan_drop_batch(struct sx_scan_source *scan, struct sx_worker *worker, stru
     state->n_groups = 0;
 }
 
-enum sx_status scan_take_batch(struct sx_scan_source *scan, struct sx_worker *worker,
-                               struct scan_worker *state) {
-    scan_drop_batch(scan, worker, state);
-    SX_TRY(sx_scan_next(scan->scan, &state->batch, sx_worker_error(worker)));
+static enum sx_status begin_batch(struct scan_worker *state, struct sx_worker *worker,
+                                  struct sx_scan_source *scan) {
     if (!state->batch)
         return SX_OK;
     state->group = state->range = 0;
     state->row = state->batch->n_ranges > 0 ? state->batch->ranges[0].first : 0;
     return list_groups(scan, state, sx_worker_error(worker));
+}
+
+enum sx_status scan_take_batch(struct sx_scan_source *scan, struct sx_worker *worker,
+                               struct scan_worker *state) {
+    scan_drop_batch(scan, worker, state);
+    SX_TRY(sx_scan_next(scan->scan, &state->batch, sx_worker_error(worker)));
+    return begin_batch(state, worker, scan);
+}
+
+enum sx_status scan_take_early(struct sx_scan_source *scan, struct sx_worker *worker,
+                               struct scan_worker *state) {
+    SX_TRY(sx_scan_next_early(scan->scan, &state->batch, sx_worker_error(worker)));
+    state->is_early = state->batch != NULL;
+    return begin_batch(state, worker, scan);
 }
 
 /* ---- chunks ---- */
@@ -156,5 +168,25 @@ enum sx_status scan_decode(struct sx_scan_source *scan, struct sx_worker *worker
         return sx_row_group_error(state->groups[group], scan->scan, state->read_columns[place.read],
                                   sx_worker_error(worker));
     }
+    return status;
+}
+
+enum sx_status scan_bring(struct sx_scan_source *scan, struct sx_worker *worker, struct scan_worker *state,
+                          const int32_t *columns, int32_t n_columns) {
+    struct sx_decoder **decoders =
+        calloc((size_t)state->n_groups * (size_t)n_columns + 1, sizeof(struct sx_decoder *));
+    int n = 0;
+    enum sx_status status = SX_OK;
+    if (!decoders)
+        return sx_no_memory(sx_worker_error(worker), "a scan");
+    for (int32_t i = 0; i < n_columns; i++)
+        for (int g = 0; g < state->n_groups && status == SX_OK; g++) {
+            status = make_decoder(scan, worker, state, g, columns[i]);
+            if (status == SX_OK)
+                decoders[n++] = *decoder_of(scan, state, g, columns[i]);
+        }
+    if (status == SX_OK)
+        status = sx_ops(worker)->decode_ahead(worker->stream, decoders, n);
+    free(decoders);
     return status;
 }

@@ -532,6 +532,18 @@ enum sx_status sx_scan_next(struct sx_scan *scan, struct sx_row_group **out_grou
     return SX_OK;
 }
 
+enum sx_status sx_scan_next_early(struct sx_scan *scan, struct sx_row_group **out_group,
+                                  struct sx_error *error) {
+    const struct sx_pool_usage usage = sx_pool_usage(scan->storage->pool);
+    pthread_mutex_lock(&scan->storage->lock);
+    const bool is_warm = scan->cold_batches == 0 && !scan->ready && scan->error.status == SX_OK;
+    pthread_mutex_unlock(&scan->storage->lock);
+    *out_group = NULL;
+    if (!is_warm || (usage.limit_bytes > 0 && usage.used_bytes > usage.limit_bytes / 2))
+        return SX_OK;
+    return sx_scan_next(scan, out_group, error);
+}
+
 void sx_row_group_release(struct sx_row_group *first) {
     if (!first)
         return;

@@ -110,6 +110,10 @@ struct sx_row_group {
     struct sx_row_group *next; /* in the batch */
 };
 
+/* Like sx_scan_next, for a caller that will not work on the batch at once: *out NULL also where that would
+ * take long or much memory. */
+SX_MUST_CHECK enum sx_status sx_scan_next_early(struct sx_scan *scan, struct sx_row_group **out_group,
+                                                struct sx_error *error);
 /* The next batch of row groups, or *out NULL at the end. Blocks until its bytes are there. Thread-safe: each
  * batch goes to one caller. Errors name file, row group and column. After an error or the end, every further
  * call tells the same. */

@@ -128,9 +128,9 @@ def cases(scratch):
     for layout in (LAYOUTS[1],) if is_slow else (LAYOUTS[0], LAYOUTS[1], LAYOUTS[3], LAYOUTS[5]):  # none, snappy, zstd, gzip
         yield from layout_cases(scratch, layout)
     for codec in ("snappy", "zstd", "gzip"):
-        folder = os.path.join(scratch, f"{codec}-damaged")
-        os.makedirs(folder)
         for cache in NOT_KEPT:
+            folder = os.path.join(scratch, f"{codec}-damaged-{cache}")
+            os.makedirs(folder)
             yield f"damaged, {codec}, {cache}", functools.partial(check_damaged, folder, codec, cache)
     for cache in NOT_KEPT:
         yield f"memory, {cache}", functools.partial(check_memory, scratch, cache)

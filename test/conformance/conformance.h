@@ -12,6 +12,7 @@ struct conformance {
     const struct sx_backend *backend;
     void *library; /* dlopen's, of the backend; NULL: it is linked with the tests */
     struct sx_pool *pool;
+    struct sx_pool *io_pool;  /* of the backend, for what files are read into; NULL: `pool` will do */
     struct sx_stream *stream; /* of `backend` */
     struct sx_error error;
     uint64_t random_state;

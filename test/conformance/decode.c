@@ -63,7 +63,7 @@ static enum sx_status walk(struct conformance *c, const struct chunk *chunk) {
     const struct sx_backend_ops *ops = &c->backend->ops;
     struct sx_decoder *decoder = NULL;
     const struct sx_stored_chunk stored = chunk_stored(c, chunk);
-    enum sx_status status = own_error(c, ops->decoder_create(c->stream, &stored, &decoder));
+    enum sx_status status = own_error(c, chunk_open(c, &stored, &decoder));
     if (status != SX_OK)
         return status;
     int64_t rows = chunk->host.length, row = 0;
@@ -85,7 +85,7 @@ static enum sx_status read_damaged(struct conformance *c, const struct chunk *ch
     const struct sx_backend_ops *ops = &c->backend->ops;
     struct sx_decoder *decoder = NULL;
     struct sx_tensor out = {0}, host = {0};
-    SX_TRY(own_error(c, ops->decoder_create(c->stream, stored, &decoder)));
+    SX_TRY(own_error(c, chunk_open(c, stored, &decoder)));
     enum sx_status status = read_rows(c, decoder, 0, chunk->host.length, NULL, &out);
     CONFORM(c, status == SX_OK || status == SX_FILE, "decode: damaged pages give status %d: %s", (int)status,
             c->stream->error.text);
@@ -145,7 +145,7 @@ static enum sx_status try_tile(struct conformance *c, const struct column_case *
     enum sx_status status;
     SX_GO(chunk_make(c, kind, encoding, ROWS, 0, &chunk));
     const struct sx_stored_chunk stored = chunk_stored(c, &chunk);
-    SX_GO(own_error(c, c->backend->ops.decoder_create(c->stream, &stored, &decoder)));
+    SX_GO(own_error(c, chunk_open(c, &stored, &decoder)));
     SX_GO(sx_tensor_create_index(c->pool, SX_TYPE_I32, TILE / 2, &host_selection, &c->error));
     for (int32_t i = 0; i < TILE / 2; i++)
         ((int32_t *)host_selection.values)[i] = tile * TILE + 2 * i;

@@ -58,7 +58,7 @@ static enum sx_status read_view(struct conformance *c, const struct view *view, 
     struct sx_decoder *decoder = NULL;
     struct sx_tensor out = {0};
     struct sx_decode_place place;
-    enum sx_status status = ops->decoder_create(c->stream, &view->stored, &decoder);
+    enum sx_status status = chunk_open(c, &view->stored, &decoder);
     const struct sx_decode_part part = {decoder, view->first_row, end - view->first_row};
     const struct sx_column_read read = {&part, 1, &out};
     if (status == SX_OK)

@@ -301,7 +301,8 @@ static enum sx_status make_pages(struct conformance *c, struct chunk *chunk,
         row += n;
     }
     release_source(&source);
-    SX_TRY(sx_buffer_create(c->pool, chunk->bytes.length, &chunk->owner, &c->error));
+    struct sx_pool *pool = c->io_pool && below(c, 2) ? c->io_pool : c->pool;
+    SX_TRY(sx_buffer_create(pool, chunk->bytes.length, &chunk->owner, &c->error));
     if (chunk->bytes.length)
         memcpy(chunk->owner->data, chunk->bytes.data, chunk->bytes.length);
     for (int i = 0; i < chunk->n_pages; i++)
@@ -353,6 +354,20 @@ struct sx_stored_chunk chunk_stored(struct conformance *c, const struct chunk *c
                                     .spans = &chunk->spans[kind == 2],
                                     .n_spans = n_spans[kind],
                                     .owner = chunk->owner};
+}
+
+enum sx_status chunk_open(struct conformance *c, const struct sx_stored_chunk *stored,
+                          struct sx_decoder **out) {
+    const struct sx_backend_ops *ops = &c->backend->ops;
+    SX_TRY(ops->decoder_create(c->stream, stored, out));
+    if (below(c, 2))
+        return SX_OK;
+    const enum sx_status status = ops->decode_ahead(c->stream, out, 1);
+    if (status != SX_OK) {
+        ops->decoder_destroy(c->stream, *out);
+        *out = NULL;
+    }
+    return status;
 }
 
 enum sx_status chunk_select(struct conformance *c, int64_t rows, struct sx_tensor *out) {

@@ -43,6 +43,9 @@ void chunk_release(struct chunk *chunk);
 void chunk_renew(struct chunk *chunk);
 /* As a backend gets it: at random without spans, in one, or with one a page. */
 struct sx_stored_chunk chunk_stored(struct conformance *c, const struct chunk *chunk);
+/* A decoder of it; now and then what is stored is on its way already. */
+SX_MUST_CHECK enum sx_status chunk_open(struct conformance *c, const struct sx_stored_chunk *stored,
+                                        struct sx_decoder **out);
 
 /* Some of `rows` rows, ascending. */
 SX_MUST_CHECK enum sx_status chunk_select(struct conformance *c, int64_t rows, struct sx_tensor *out);

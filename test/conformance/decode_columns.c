@@ -34,8 +34,7 @@ static enum sx_status make_table(struct conformance *c, int64_t most_rows, struc
                 i > 0 ? table->chunks[0][g].host.length : (int64_t)below(c, (uint64_t)most_rows + 1);
             SX_TRY(chunk_make(c, kind, some_encoding(c, kind), rows, null_shares[below(c, 4)], chunk));
             const struct sx_stored_chunk stored = chunk_stored(c, chunk);
-            enum sx_status status =
-                c->backend->ops.decoder_create(c->stream, &stored, &table->decoders[i][g]);
+            enum sx_status status = chunk_open(c, &stored, &table->decoders[i][g]);
             if (status != SX_OK)
                 return sx_error_set(&c->error, status, "%s", c->stream->error.text);
         }

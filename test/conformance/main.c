@@ -31,13 +31,18 @@ static bool is_wanted(const char *name, int n_wanted, char **wanted) {
 /* Number of failures. */
 static int run_family(const struct sx_backend *backend, void *library, int family) {
     struct conformance c = {.backend = backend, .library = library, .random_state = 42};
-    if (sx_pool_create(0, &c.pool, &c.error) != SX_OK) {
+    enum sx_status status = sx_pool_create(0, &c.pool, &c.error);
+    if (status == SX_OK && backend->io_pool_create)
+        status = backend->io_pool_create(backend, c.pool, &c.io_pool, &c.error);
+    if (status != SX_OK) {
         printf("%s\n", c.error.text);
+        sx_pool_destroy(c.pool);
         return 1;
     }
     if (backend->ops.stream_create(backend, c.pool, NULL, &c.stream, &c.error) == SX_OK) {
         families[family].run(&c);
         backend->ops.stream_destroy(c.stream);
+        sx_pool_destroy(c.io_pool);
         size_t left = sx_pool_usage(c.pool).used_bytes;
         CONFORM(&c, left == 0, "%zu bytes were not given back", left);
     } else {

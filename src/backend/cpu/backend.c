@@ -51,5 +51,6 @@ const struct sx_backend sx_cpu_backend = {
             .decoder_create = sx_cpu_decoder_create,
             .decoder_destroy = sx_cpu_decoder_destroy,
             .decode = sx_cpu_decode,
+            .decode_ahead = sx_cpu_decode_ahead,
         },
 };

@@ -114,5 +114,7 @@ void sx_cpu_decoder_destroy(struct sx_stream *stream, struct sx_decoder *decoder
 SX_MUST_CHECK enum sx_status sx_cpu_decode(struct sx_stream *stream, const struct sx_column_read *reads,
                                            int n_reads, const struct sx_tensor *selection,
                                            struct sx_decode_place *out_place);
+SX_MUST_CHECK enum sx_status sx_cpu_decode_ahead(struct sx_stream *stream, struct sx_decoder *const *decoders,
+                                                 int n);
 
 #endif

@@ -72,6 +72,13 @@ bool cuda_cache_takes(struct cuda_cache *cache, size_t bytes) {
     return takes;
 }
 
+bool cuda_cache_has(struct cuda_cache *cache, uint64_t id) {
+    pthread_mutex_lock(&cache->lock);
+    const bool has = find(cache, id) != NULL;
+    pthread_mutex_unlock(&cache->lock);
+    return has;
+}
+
 struct cuda_image *cuda_cache_find(struct cuda_cache *cache, uint64_t id) {
     struct cuda_image *evicted = NULL;
     pthread_mutex_lock(&cache->lock);

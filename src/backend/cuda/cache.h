@@ -50,6 +50,8 @@ struct sx_cache_usage cuda_cache_usage(struct cuda_cache *cache);
 
 /* Whether an image of so many bytes may be kept. */
 bool cuda_cache_takes(struct cuda_cache *cache, size_t bytes);
+/* For a guess: asks without being one of the span's readers. */
+bool cuda_cache_has(struct cuda_cache *cache, uint64_t id);
 /* One reference, the caller's; NULL: it is not there. Work of any stream may read it at once, and the
  * reference is to be kept until that work is issued. */
 struct cuda_image *cuda_cache_find(struct cuda_cache *cache, uint64_t id);

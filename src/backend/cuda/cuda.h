@@ -43,6 +43,9 @@ struct cuda_device {
     struct cuda_stream *streams[CUDA_MAX_STREAMS];
     struct cuda_stream *idle;                   /* those that no query has */
     struct cuda_clock clocks[CUDA_MAX_STREAMS]; /* one a stream */
+    pthread_mutex_t bringing;                   /* of what is issued to `bringer` */
+    _Atomic(struct cuda_stream *) bringer;      /* bring.c; NULL until it is first asked for */
+    atomic_size_t ahead_bytes;                  /* decode_ahead.c: brought, and not decoded yet */
     size_t limit_bytes;
     _Atomic(const struct cuda_inflate_library *) inflate; /* inflate.c; NULL until it is first asked for */
 };
@@ -59,7 +62,9 @@ struct cuda_stream {
     struct cuda_control *host_control; /* pinned; what the last cuda_sync brought */
     char *staging;                     /* pinned */
     size_t staging_used;
-    cudaStream_t aside; /* of cuda_read; NULL until it is first needed */
+    cudaStream_t aside;         /* of cuda_read; NULL until it is first needed */
+    cudaEvent_t brought, ahead; /* of cuda_bring and cuda_bring_ahead; NULL until they are first needed */
+    bool is_ahead;              /* the stream has still to wait for the latter */
     struct cuda_clock *clock;
     struct cuda_stream *next_idle;
     int64_t n_syncs;
@@ -126,6 +131,30 @@ SX_MUST_CHECK enum sx_status cuda_flatten(struct cuda_stream *stream, const stru
  * counters other than counter 0, which it uses. */
 SX_MUST_CHECK enum sx_status cuda_select(struct cuda_stream *stream, const uint8_t *flags, int64_t n,
                                          struct sx_tensor *out_index);
+
+/* ---- bring.c ---- */
+
+/* A copy of pinned memory, which must stay as it is until the stream's next synchronisation, to memory of
+ * cuda_bring_memory. */
+struct cuda_bring_copy {
+    void *device;
+    const void *from;
+    size_t bytes;
+};
+
+/* In front of the two below. */
+SX_MUST_CHECK enum sx_status cuda_bring_begin(struct cuda_stream *stream);
+/* Memory for what is brought; other streams may see it. */
+SX_MUST_CHECK enum sx_status cuda_bring_memory(struct cuda_stream *stream, size_t bytes,
+                                               struct sx_buffer **out_buffer);
+/* Issues `n` copies behind those that other workers have asked for. What is issued to the stream from then on
+ * finds the bytes there. */
+SX_MUST_CHECK enum sx_status cuda_bring(struct cuda_stream *stream, const struct cuda_bring_copy *copies,
+                                        int64_t n);
+/* The same, but the stream does not wait: what needs the bytes calls cuda_bring_wait in front. */
+SX_MUST_CHECK enum sx_status cuda_bring_ahead(struct cuda_stream *stream,
+                                              const struct cuda_bring_copy *copies, int64_t n);
+SX_MUST_CHECK enum sx_status cuda_bring_wait(struct cuda_stream *stream);
 
 /* ---- cufile.c ---- */
 
@@ -255,5 +284,6 @@ enum sx_status sx_cuda_decoder_create(struct sx_stream *base, const struct sx_st
 void sx_cuda_decoder_destroy(struct sx_stream *base, struct sx_decoder *decoder);
 enum sx_status sx_cuda_decode(struct sx_stream *base, const struct sx_column_read *reads, int n_reads,
                               const struct sx_tensor *selection, struct sx_decode_place *out_place);
+enum sx_status sx_cuda_decode_ahead(struct sx_stream *base, struct sx_decoder *const *decoders, int n);
 
 #endif

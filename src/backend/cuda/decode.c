@@ -47,9 +47,12 @@ static void release_copies(struct sx_decoder *decoder) {
 }
 
 void sx_cuda_decoder_destroy(struct sx_stream *base, struct sx_decoder *decoder) {
-    (void)base;
+    struct cuda_stream *stream = cuda_stream_of(base);
     if (!decoder)
         return;
+    if (decoder->ahead_bytes > 0) /* copies may still read what the owner frees */
+        (void)cudaEventSynchronize(stream->ahead);
+    decode_ahead_end(stream, decoder);
     release_copies(decoder);
     sx_buffer_release(decoder->chunk.owner);
     free(decoder->copies);
@@ -236,6 +239,9 @@ static enum sx_status try_decode(struct cuda_stream *stream, const struct sx_col
         status = run(&call);
     else
         status = sx_error_set(&stream->base.error, SX_OUT_OF_MEMORY, "no memory for a decode");
+    for (int r = 0; r < n_reads; r++)
+        for (int p = 0; p < reads[r].n_parts; p++)
+            decode_ahead_end(stream, reads[r].parts[p].decoder);
     if (status == SX_OK)
         advance(&call);
     *out_place = call.place;
@@ -247,6 +253,7 @@ static enum sx_status try_decode(struct cuda_stream *stream, const struct sx_col
     free(call.columns);
     free(call.numbers);
     free(call.numbered);
+    free(call.copies);
     return status;
 }
 

@@ -26,7 +26,8 @@ struct sx_decoder {
     int64_t row;                       /* no row in front of it is asked for again */
     struct decode_copy *copies;        /* of each span; without spans, of each page */
     int n_copies;
-    int last_span; /* that a page was found in: the next one's is this or one behind it */
+    size_t ahead_bytes; /* that were brought ahead, and are not asked for yet */
+    int last_span;      /* that a page was found in: the next one's is this or one behind it */
 };
 
 /* Whether a page has rows of the column, so that its bytes are looked at. */
@@ -123,6 +124,8 @@ struct decode_call {
     struct decode_way *way;
     struct decode_begun *begun;
     int n_begun, room_begun;
+    struct cuda_bring_copy *copies; /* that are still to be issued */
+    int64_t n_copies, room_copies;
     int64_t hit_bytes; /* as stored, that the cache had */
     /* Who described the stream's faults before. */
     enum sx_status (*outer_describe)(struct cuda_stream *stream, const struct cuda_fault *fault,
@@ -141,6 +144,16 @@ void decode_column_release(struct decode_column *column);
 
 /* Pages' images on the device: their stored bytes, or what they decompress to. Only issued. */
 SX_MUST_CHECK enum sx_status decode_bring(struct decode_call *call);
+/* Issues the copies that are listed: in front of work that reads them. */
+SX_MUST_CHECK enum sx_status decode_bring_listed(struct decode_call *call);
+
+/* Whether its bytes are in memory that the device copies from by itself. */
+bool decode_span_is_pinned(const struct sx_stored_span *span);
+
+/* ---- decode_ahead.c ---- */
+
+/* What was brought ahead counts no more: it is decoded now, or never. */
+void decode_ahead_end(struct cuda_stream *stream, struct sx_decoder *decoder);
 
 /* ---- decode_image.c ---- */
 

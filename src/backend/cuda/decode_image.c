@@ -71,6 +71,7 @@ static enum sx_status copy_stored(struct decode_call *call, const struct sx_deco
                                   const struct cuda_image *image, size_t from, size_t to, size_t bytes) {
     if (bytes == 0)
         return SX_OK;
+    SX_TRY(decode_bring_listed(call));
     return cuda_check(call->stream,
                       cudaMemcpyAsync((char *)image->buffer->data + to,
                                       (const char *)decoder->copies[copy].stored->data + from, bytes,

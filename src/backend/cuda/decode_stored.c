@@ -1,5 +1,8 @@
 /* Bytes of pages: from the host to the device, from the cache, and decompressed. */
 #include "backend/cuda/decode_stored.h"
+
+#include <stdlib.h>
+
 #include "backend/cuda/cache.h"
 #include "observe/trace.h"
 
@@ -30,6 +33,36 @@ enum sx_status decode_span_find(struct decode_call *call, struct sx_decoder *dec
     return sx_error_set(&call->stream->base.error, SX_INTERNAL, "page %d is in no span", index);
 }
 
+/* Copies of pinned memory are listed, so that those of a call go together. */
+static enum sx_status list_copy(struct decode_call *call, struct cuda_bring_copy copy) {
+    enum { FIRST_ROOM = 64 };
+    if (call->n_copies == call->room_copies) {
+        const int64_t room = call->room_copies ? 2 * call->room_copies : FIRST_ROOM;
+        struct cuda_bring_copy *grown = realloc(call->copies, (size_t)room * sizeof *grown);
+        if (!grown)
+            return sx_error_set(&call->stream->base.error, SX_OUT_OF_MEMORY,
+                                "no memory for a list of copies");
+        call->copies = grown;
+        call->room_copies = room;
+    }
+    call->copies[call->n_copies++] = copy;
+    return SX_OK;
+}
+
+enum sx_status decode_bring_listed(struct decode_call *call) {
+    struct sx_lane *lane = call->stream->base.lane;
+    const int64_t n = call->n_copies, began_ns = sx_span_begin(lane);
+    int64_t bytes = 0;
+    if (n == 0)
+        return SX_OK;
+    for (int64_t i = 0; i < n; i++)
+        bytes += (int64_t)call->copies[i].bytes;
+    call->n_copies = 0;
+    SX_TRY(cuda_bring(call->stream, call->copies, n));
+    sx_span_end(lane, SX_SPAN_COPY, "upload of pinned memory", began_ns, bytes, 0);
+    return SX_OK;
+}
+
 /* What files were read into is copied, too: it is not much memory, and others wait to read into it. */
 static enum sx_status copy_span(struct cuda_stream *stream, void *device, const struct sx_stored_span *span) {
     if (span->on_device)
@@ -37,26 +70,40 @@ static enum sx_status copy_span(struct cuda_stream *stream, void *device, const 
                           cudaMemcpyAsync(device, span->bytes, span->length_bytes, cudaMemcpyDeviceToDevice,
                                           stream->handle),
                           "what was read from a file");
-    return span->owner && sx_pool_is_pinned(span->owner->pool)
-               ? cuda_upload_pinned(stream, device, span->bytes, span->length_bytes)
-               : cuda_upload(stream, device, span->bytes, span->length_bytes);
+    return cuda_upload(stream, device, span->bytes, span->length_bytes);
+}
+
+bool decode_span_is_pinned(const struct sx_stored_span *span) {
+    return !span->on_device && span->owner && sx_pool_is_pinned(span->owner->pool);
+}
+
+static enum sx_status bring_span(struct decode_call *call, const struct sx_stored_span *span,
+                                 struct sx_buffer **out_made) {
+    struct cuda_stream *stream = call->stream;
+    const size_t bytes = span->length_bytes + DECODE_SLACK_BYTES;
+    enum sx_status status;
+    if (decode_span_is_pinned(span)) {
+        SX_TRY(cuda_bring_begin(stream));
+        SX_TRY(cuda_bring_memory(stream, bytes, out_made));
+        status =
+            list_copy(call, (struct cuda_bring_copy){(*out_made)->data, span->bytes, span->length_bytes});
+    } else {
+        SX_TRY(sx_buffer_create(stream->base.pool, bytes, out_made, &stream->base.error));
+        status = copy_span(stream, (*out_made)->data, span);
+    }
+    if (status != SX_OK)
+        sx_buffer_release(*out_made);
+    return status;
 }
 
 enum sx_status decode_span_bring(struct decode_call *call, struct sx_decoder *decoder, int copy,
                                  const struct sx_stored_span *span) {
-    struct cuda_stream *stream = call->stream;
     struct sx_buffer *made;
     if (decoder->copies[copy].stored)
         return SX_OK;
     if (span->held)
-        return sx_error_set(&stream->base.error, SX_INTERNAL, "a page that the device's cache lacks");
-    SX_TRY(sx_buffer_create(stream->base.pool, span->length_bytes + DECODE_SLACK_BYTES, &made,
-                            &stream->base.error));
-    enum sx_status status = copy_span(stream, made->data, span);
-    if (status != SX_OK) {
-        sx_buffer_release(made);
-        return status;
-    }
+        return sx_error_set(&call->stream->base.error, SX_INTERNAL, "a page that the device's cache lacks");
+    SX_TRY(bring_span(call, span, &made));
     decoder->copies[copy].stored = made;
     return SX_OK;
 }
@@ -158,11 +205,16 @@ enum sx_status decode_bring(struct decode_call *call) {
     enum sx_status status = SX_OK;
     struct sx_lane *lane = call->stream->base.lane;
     const int64_t began_ns = sx_span_begin(lane);
+    status = cuda_bring_wait(call->stream);
     for (int r = 0; r < call->n_reads && status == SX_OK; r++) {
         status = bring_column(&inflater, &call->dictionaries[r]);
         if (status == SX_OK)
             status = bring_column(&inflater, &call->columns[r]);
     }
+    const enum sx_status issued =
+        decode_bring_listed(call); /* also after a failure: decoders keep what is listed */
+    if (status == SX_OK)
+        status = issued;
     if (status == SX_OK)
         status = decode_inflate_listed(&inflater);
     decode_inflater_release(&inflater);

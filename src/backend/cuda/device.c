@@ -65,6 +65,7 @@ static const struct sx_backend_ops operations = {
     .decoder_create = sx_cuda_decoder_create,
     .decoder_destroy = sx_cuda_decoder_destroy,
     .decode = sx_cuda_decode,
+    .decode_ahead = sx_cuda_decode_ahead,
 };
 
 /* ---- choosing ---- */
@@ -191,6 +192,7 @@ enum sx_status sx_cuda_open(const struct sx_cuda_choice *choice, size_t limit_by
         return status;
     }
     pthread_mutex_init(&device->lock, NULL);
+    pthread_mutex_init(&device->bringing, NULL);
     keep_memory(device->ordinal);
     device->backend = (struct sx_backend){
         .name = "cuda",
@@ -219,6 +221,8 @@ void sx_cuda_close(const struct sx_backend *backend) {
         return;
     cuda_wait(device);
     cuda_cache_destroy(device->cache);
+    if (atomic_load(&device->bringer))
+        sx_cuda_stream_destroy(&atomic_load(&device->bringer)->base);
     while (device->idle) {
         struct cuda_stream *stream = device->idle;
         device->idle = stream->next_idle;
@@ -226,6 +230,7 @@ void sx_cuda_close(const struct sx_backend *backend) {
     }
     cuda_inflate_library_destroy(atomic_load(&device->inflate));
     pthread_mutex_destroy(&device->lock);
+    pthread_mutex_destroy(&device->bringing);
     sx_pool_destroy(device->budget);
     free(device);
 }

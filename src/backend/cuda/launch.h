@@ -55,6 +55,10 @@ void cuda_move_rows(cudaStream_t stream, const struct cuda_moves *moves, const v
 enum { CUDA_MOST_STEP = 160 }; /* rows of a block are in shared memory */
 void cuda_take_rows(cudaStream_t stream, const struct cuda_moves *moves, const uint8_t *rows, uint32_t step,
                     const void *index, bool index_is_i64, int64_t n);
+/* Between the device's memory and pinned memory of the host, both at multiples of 8 bytes. By a kernel: a
+ * copy engine does one copy after another, whichever streams they are of, so that a list of pages waits for
+ * all column chunks that other workers have asked for. */
+void cuda_copy_bytes(cudaStream_t stream, void *to, const void *from, size_t bytes);
 void cuda_fill_iota_i32(cudaStream_t stream, int32_t *out, int64_t first, int64_t n);
 void cuda_fill_iota_i64(cudaStream_t stream, int64_t *out, int64_t first, int64_t n);
 void cuda_mark_index(cudaStream_t stream, const int32_t *index, int64_t n, uint8_t *mask);

@@ -9,6 +9,15 @@ struct alignas(16) word16_aligned {
     uint64_t low, high;
 };
 
+/* Words, and then bytes that are left. */
+__global__ void copy_bytes(uint8_t *to, const uint8_t *from, int64_t bytes) {
+    const int64_t n = bytes / (int64_t)sizeof(uint64_t), rest = n * (int64_t)sizeof(uint64_t);
+    for (int64_t i = cuda_thread(); i < n; i += cuda_threads())
+        ((uint64_t *)to)[i] = ((const uint64_t *)from)[i];
+    for (int64_t i = rest + cuda_thread(); i < bytes; i += cuda_threads())
+        to[i] = from[i];
+}
+
 template <typename T, typename I>
 __global__ void gather_values(struct cuda_column column, const I *index, int64_t n, T *out,
                               uint8_t *out_valid) {
@@ -168,6 +177,11 @@ void cuda_take_rows(cudaStream_t stream, const struct cuda_moves *moves, const u
     else
         SX_LAUNCH(take_rows, cuda_blocks(n), CUDA_THREADS, shared, stream, *moves, rows, step,
                   (const int32_t *)index, n);
+}
+void cuda_copy_bytes(cudaStream_t stream, void *to, const void *from, size_t bytes) {
+    const int64_t words = (int64_t)(bytes / sizeof(uint64_t)) + 1;
+    SX_LAUNCH(copy_bytes, cuda_blocks(words), CUDA_THREADS, 0, stream, (uint8_t *)to, (const uint8_t *)from,
+              (int64_t)bytes);
 }
 void cuda_fill_iota_i32(cudaStream_t stream, int32_t *out, int64_t first, int64_t n) {
     SX_LAUNCH(fill_iota, cuda_blocks(n), CUDA_THREADS, 0, stream, out, first, n);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "backend/cuda/cuda.h"
+#include "backend/cuda/launch.h"
 #include "observe/trace.h"
 
 enum { STAGING_BYTES = 4 << 20, READ_BYTES = 4096 /* behind these */ };
@@ -18,6 +19,16 @@ enum sx_status cuda_check(struct cuda_stream *stream, cudaError_t result, const 
 
 enum sx_status cuda_launched(struct cuda_stream *stream, const char *what) {
     return cuda_check(stream, cudaGetLastError(), what);
+}
+
+/* To or from pinned memory. */
+static enum sx_status copy(struct cuda_stream *stream, void *to, const void *from, size_t bytes,
+                           enum cudaMemcpyKind kind, const char *what) {
+    enum { WORD = 8 };
+    if (((uintptr_t)to | (uintptr_t)from) % WORD != 0)
+        return cuda_check(stream, cudaMemcpyAsync(to, from, bytes, kind, stream->handle), what);
+    cuda_copy_bytes(stream->handle, to, from, bytes);
+    return cuda_launched(stream, what);
 }
 
 /* ---- the calling thread's device ---- */
@@ -94,6 +105,10 @@ void cuda_stream_free(struct cuda_stream *stream) {
     (void)cudaFree(stream->control);
     (void)cudaFreeHost(stream->host_control);
     (void)cudaFreeHost(stream->staging);
+    if (stream->brought)
+        (void)cudaEventDestroy(stream->brought);
+    if (stream->ahead)
+        (void)cudaEventDestroy(stream->ahead);
     if (stream->aside)
         (void)cudaStreamDestroy(stream->aside);
     if (stream->handle)
@@ -207,10 +222,8 @@ static enum sx_status fault(struct cuda_stream *stream) {
 enum sx_status cuda_sync(struct cuda_stream *stream, const char *why) {
     const uint64_t epoch = atomic_load(&stream->device->epoch);
     const int64_t began_ns = sx_span_begin(stream->base.lane);
-    SX_TRY(cuda_check(stream,
-                      cudaMemcpyAsync(stream->host_control, stream->control, sizeof *stream->control,
-                                      cudaMemcpyDeviceToHost, stream->handle),
-                      "reading counters"));
+    SX_TRY(copy(stream, stream->host_control, stream->control, sizeof *stream->control,
+                cudaMemcpyDeviceToHost, "reading counters"));
     SX_TRY(cuda_check(stream, cudaStreamSynchronize(stream->handle), why));
     sx_span_end(stream->base.lane, SX_SPAN_SYNC, why, began_ns, 0, 0);
     stream->n_syncs++;
@@ -248,9 +261,7 @@ enum sx_status cuda_upload(struct cuda_stream *stream, void *device, const void 
         n = n < bytes - done ? n : bytes - done;
         char *place = stream->staging + stream->staging_used;
         memcpy(place, (const char *)from + done, n);
-        SX_TRY(cuda_check(
-            stream, cudaMemcpyAsync((char *)device + done, place, n, cudaMemcpyHostToDevice, stream->handle),
-            "a copy to the device"));
+        SX_TRY(copy(stream, (char *)device + done, place, n, cudaMemcpyHostToDevice, "a copy to the device"));
         n = (n + 15) / 16 * 16; /* STAGING_BYTES is a multiple */
         stream->staging_used += n;
         done += n;
@@ -294,10 +305,8 @@ enum sx_status cuda_download(struct cuda_stream *stream, void *to, const void *d
     /* uploads that still read the staging memory come first in the stream's order */
     for (size_t done = 0; done < bytes;) {
         const size_t n = bytes - done < STAGING_BYTES ? bytes - done : STAGING_BYTES;
-        SX_TRY(cuda_check(stream,
-                          cudaMemcpyAsync(stream->staging, (const char *)device + done, n,
-                                          cudaMemcpyDeviceToHost, stream->handle),
-                          "a copy from the device"));
+        SX_TRY(copy(stream, stream->staging, (const char *)device + done, n, cudaMemcpyDeviceToHost,
+                    "a copy from the device"));
         SX_TRY(cuda_sync(stream, why));
         memcpy((char *)to + done, stream->staging, n);
         done += n;

@@ -1,0 +1,74 @@
+/* Stored bytes over the link, one call's after another's, on a stream of the device's own. On their workers'
+ * streams copies of several calls share the link, so that all of them have their bytes late and at about the
+ * same time. One after another, the first one computes while the next one's bytes come. */
+#include "backend/cuda/cuda.h"
+
+/* The device's stream for it, made when it is first asked for. With the lock held. */
+static enum sx_status find_bringer(struct cuda_stream *stream) {
+    struct cuda_device *device = stream->device;
+    struct sx_stream *base;
+    if (atomic_load(&device->bringer))
+        return SX_OK;
+    SX_TRY(sx_cuda_stream_create(&device->backend, stream->host_pool, NULL, &base, &stream->base.error));
+    atomic_store(&device->bringer, cuda_stream_of(base));
+    return SX_OK;
+}
+
+static enum sx_status find_event(struct cuda_stream *stream, cudaEvent_t *event) {
+    if (*event)
+        return SX_OK;
+    return cuda_check(stream, cudaEventCreateWithFlags(event, cudaEventDisableTiming), "an event");
+}
+
+enum sx_status cuda_bring_begin(struct cuda_stream *stream) {
+    struct cuda_device *device = stream->device;
+    SX_TRY(find_event(stream, &stream->brought));
+    SX_TRY(find_event(stream, &stream->ahead));
+    if (atomic_load(&device->bringer))
+        return SX_OK;
+    pthread_mutex_lock(&device->bringing);
+    enum sx_status status = find_bringer(stream);
+    pthread_mutex_unlock(&device->bringing);
+    return status;
+}
+
+enum sx_status cuda_bring_memory(struct cuda_stream *stream, size_t bytes, struct sx_buffer **out_buffer) {
+    struct cuda_stream *bringer = atomic_load(&stream->device->bringer);
+    SX_TRY(sx_buffer_create(bringer->base.pool, bytes, out_buffer, &stream->base.error));
+    cuda_share(bringer, (*out_buffer)->data);
+    return SX_OK;
+}
+
+/* Not by cuda_check on the bringer: it works on nothing but its own blocks, so that no stream has to wait for
+ * it to be quiet. */
+static cudaError_t issue(struct cuda_device *device, const struct cuda_bring_copy *copies, int64_t n,
+                         cudaEvent_t event) {
+    const struct cuda_stream *bringer = atomic_load(&device->bringer);
+    cudaError_t result = cudaSuccess;
+    pthread_mutex_lock(&device->bringing);
+    for (int64_t i = 0; i < n && result == cudaSuccess; i++)
+        result = cudaMemcpyAsync(copies[i].device, copies[i].from, copies[i].bytes, cudaMemcpyHostToDevice,
+                                 bringer->handle);
+    const cudaError_t recorded = cudaEventRecord(event, bringer->handle);
+    pthread_mutex_unlock(&device->bringing);
+    return result == cudaSuccess ? recorded : result;
+}
+
+enum sx_status cuda_bring(struct cuda_stream *stream, const struct cuda_bring_copy *copies, int64_t n) {
+    const cudaError_t result = issue(stream->device, copies, n, stream->brought);
+    const cudaError_t waits = cudaStreamWaitEvent(stream->handle, stream->brought, 0);
+    return cuda_check(stream, result == cudaSuccess ? waits : result, "a copy to the device");
+}
+
+enum sx_status cuda_bring_ahead(struct cuda_stream *stream, const struct cuda_bring_copy *copies, int64_t n) {
+    const cudaError_t result = issue(stream->device, copies, n, stream->ahead);
+    stream->is_ahead = true;
+    return result == cudaSuccess ? SX_OK : cuda_check(stream, result, "a copy to the device");
+}
+
+enum sx_status cuda_bring_wait(struct cuda_stream *stream) {
+    if (!stream->is_ahead)
+        return SX_OK;
+    stream->is_ahead = false;
+    return cuda_check(stream, cudaStreamWaitEvent(stream->handle, stream->ahead, 0), "a copy to the device");
+}
