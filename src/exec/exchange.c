@@ -250,6 +250,11 @@ static enum sx_status exchange_open(struct sx_source *source, struct sx_worker *
     return SX_OK;
 }
 
+static enum sx_status exchange_ahead(struct sx_source *source, struct sx_worker *worker) {
+    const struct sx_pipeline *first = ((struct sx_exchange *)source)->sink->sink.driven;
+    return first->source->ahead ? first->source->ahead(first->source, worker) : SX_OK;
+}
+
 static void exchange_prefetch(struct sx_source *source) {
     const struct sx_pipeline *first = ((struct sx_exchange *)source)->sink->sink.driven;
     if (first->source->prefetch)
@@ -436,6 +441,7 @@ enum sx_status sx_exchange_create(struct sx_run *run, const struct sx_plan *plan
     exchange->source.open = exchange_open;
     exchange->source.next = exchange_next;
     exchange->source.prefetch = exchange_prefetch;
+    exchange->source.ahead = exchange_ahead;
     exchange->source.drives = &exchange->sink->sink;
     enlist(run, exchange);
     *out_sink = &exchange->sink->sink;

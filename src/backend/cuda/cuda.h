@@ -99,6 +99,8 @@ SX_MUST_CHECK enum sx_status cuda_launched(struct cuda_stream *stream, const cha
 /* Counter `i` on the device, set to zero (in stream order); its value is at cuda_counter after cuda_sync. */
 SX_MUST_CHECK enum sx_status cuda_counter_reset(struct cuda_stream *stream, int i, int64_t **out_device);
 int64_t cuda_counter(const struct cuda_stream *stream, int i);
+/* `n` of them from `first` on. */
+SX_MUST_CHECK enum sx_status cuda_counters_reset(struct cuda_stream *stream, int first, int n);
 
 /* Copies from and to pageable memory by way of pinned memory. Upload: `from` may be reused at once. Download:
  * synchronises; `why` as in cuda_sync. */

@@ -169,6 +169,7 @@ static enum sx_status issue(struct decode_call *call) {
     SX_TRY(number_pages(call));
     SX_TRY(decode_bring(call));
     call->place = (struct sx_decode_place){-1, -1};
+    SX_TRY(cuda_counters_reset(call->stream, FIRST_COUNTER, 4 * call->n_reads));
     for (int r = 0; r < call->n_reads; r++) {
         call->dictionaries[r].counter = FIRST_COUNTER + 4 * r;
         call->columns[r].counter = FIRST_COUNTER + 4 * r + 2;

@@ -88,7 +88,7 @@ struct decode_column {
     struct sx_buffer *rebuilt;
     struct sx_buffer *arrays[N_ARRAYS];
     struct decode_work work;
-    int counter; /* the first of its two in the control block */
+    int counter; /* the first of its two in the control block, which are zero */
     struct sx_tensor column;
 };
 

@@ -26,6 +26,15 @@ static enum sx_status upload_array(struct decode_call *call, struct decode_colum
     return cuda_upload(call->stream, column->arrays[array]->data, from, (size_t)n * bytes);
 }
 
+/* Whether values are staged as they are wanted and where: whole pages of them, none NULL. Then the column is where they
+ * are staged, and nothing is left to be moved. */
+static bool stages_column(const struct decode_column *column) {
+    const uint32_t other = ~(1u << DECODE_DELTA | 1u << DECODE_SPLIT);
+    const enum decode_conversion conversion = column->first->conversion;
+    return !(column->sources & other) && (conversion == DECODE_4_to_4 || conversion == DECODE_8_to_8) &&
+           !column->has_levels && !column->work.selection && column->rows == column->out_rows;
+}
+
 static bool is_staged(enum decode_source source) {
     return source == DECODE_BITS || source == DECODE_RLE_BITS || source == DECODE_SPLIT ||
            source == DECODE_DELTA;
@@ -42,7 +51,9 @@ static enum sx_status make_value_arrays(struct decode_call *call, struct decode_
     bool has_staged = false;
     for (int i = 0; i < DECODE_N_SOURCES; i++)
         has_staged |= has_source(column, (enum decode_source)i) && is_staged((enum decode_source)i);
-    if (has_staged)
+    if (has_staged && stages_column(column))
+        work->staged = work->out;
+    else if (has_staged)
         SX_TRY(make_array(call, column, ARRAY_STAGED, n, stored_bytes, &work->staged));
     if (has_source(column, DECODE_CODES))
         SX_TRY(make_array(call, column, ARRAY_CODES, n, sizeof *work->codes, &work->codes));
@@ -77,13 +88,9 @@ static enum sx_status make_arrays(struct decode_call *call, struct decode_column
         SX_TRY(make_array(call, column, ARRAY_IN_TILE, column->rows, sizeof *work->in_tile, &work->in_tile));
         SX_TRY(make_array(call, column, ARRAY_VALID, column->rows, sizeof *work->valid, &work->valid));
     }
-    if (work->selection)
-        SX_TRY(make_array(call, column, ARRAY_SELECTED, column->n_tiles, sizeof *work->selected,
-                          &work->selected));
-    return cuda_check(call->stream,
-                      cudaMemsetAsync(work->states, 0, (size_t)column->n_pages * sizeof *work->states,
-                                      call->stream->handle),
-                      "states of pages");
+    if (!work->selection)
+        return SX_OK;
+    return make_array(call, column, ARRAY_SELECTED, column->n_tiles, sizeof *work->selected, &work->selected);
 }
 
 /* Codes become a DICT column when their dictionary is there. */
@@ -106,6 +113,7 @@ static enum sx_status prepare(struct decode_call *call, struct decode_column *co
         work->selection = call->selection->values;
         work->n_selected = call->selection->length;
     }
+    SX_TRY(make_tensor(call, column));
     SX_TRY(make_arrays(call, column));
     work->n_pages = column->n_pages;
     work->n_tiles = column->n_tiles;
@@ -115,8 +123,9 @@ static enum sx_status prepare(struct decode_call *call, struct decode_column *co
     work->entries = entries ? entries->work.out : NULL;
     work->is_text = first->chunk.spec.type.id == SX_TYPE_VARCHAR;
     work->control = call->stream->control;
-    SX_TRY(cuda_counter_reset(call->stream, column->counter, &work->n_null));
-    return cuda_counter_reset(call->stream, column->counter + 1, &work->n_long);
+    work->n_null = &call->stream->control->counters[column->counter];
+    work->n_long = work->n_null + 1;
+    return SX_OK;
 }
 
 /* ---- the kernels ---- */
@@ -186,7 +195,7 @@ static void decode_rows(struct decode_call *call, struct decode_column *column) 
     const struct decode_work *work = &column->work;
     if (has_source(column, DECODE_CODES))
         cuda_decode_take_codes(handle, work, column->as_codes);
-    if (!(column->sources & ~(1u << DECODE_CODES)))
+    if (!(column->sources & ~(1u << DECODE_CODES)) || stages_column(column))
         return;
     if (first->conversion != DECODE_NO_CONVERSION)
         cuda_decode_convert(handle, work, first->conversion);
@@ -201,7 +210,6 @@ static void decode_rows(struct decode_call *call, struct decode_column *column) 
 enum sx_status decode_column_issue(struct decode_call *call, struct decode_column *column,
                                    const struct decode_column *entries) {
     SX_TRY(prepare(call, column, entries));
-    SX_TRY(make_tensor(call, column));
     if (column->n_tiles == 0)
         return SX_OK;
     SX_TRY(decode_stored(call, column));

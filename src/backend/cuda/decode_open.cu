@@ -220,6 +220,7 @@ __global__ void open_pages(struct decode_work work) {
     if (threadIdx.x != 0)
         return;
     work.pages[p] = page;
+    work.states[p] = {0, 0, 0};
     if (problem != DECODE_GOOD)
         page_fault(work, (int32_t)p, problem);
 }

@@ -240,10 +240,15 @@ enum sx_status sx_cuda_synchronise(struct sx_stream *base, const char *why) {
     return cuda_sync(stream, why);
 }
 
+enum sx_status cuda_counters_reset(struct cuda_stream *stream, int first, int n) {
+    int64_t *counters = &stream->control->counters[first];
+    return cuda_check(stream, cudaMemsetAsync(counters, 0, (size_t)n * sizeof *counters, stream->handle),
+                      "counters");
+}
+
 enum sx_status cuda_counter_reset(struct cuda_stream *stream, int i, int64_t **out_device) {
     *out_device = &stream->control->counters[i];
-    return cuda_check(stream, cudaMemsetAsync(*out_device, 0, sizeof **out_device, stream->handle),
-                      "a counter");
+    return cuda_counters_reset(stream, i, 1);
 }
 
 int64_t cuda_counter(const struct cuda_stream *stream, int i) {
