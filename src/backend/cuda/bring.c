@@ -3,17 +3,6 @@
  * same time. One after another, the first one computes while the next one's bytes come. */
 #include "backend/cuda/cuda.h"
 
-/* The device's stream for it, made when it is first asked for. With the lock held. */
-static enum sx_status find_bringer(struct cuda_stream *stream) {
-    struct cuda_device *device = stream->device;
-    struct sx_stream *base;
-    if (atomic_load(&device->bringer))
-        return SX_OK;
-    SX_TRY(sx_cuda_stream_create(&device->backend, stream->host_pool, NULL, &base, &stream->base.error));
-    atomic_store(&device->bringer, cuda_stream_of(base));
-    return SX_OK;
-}
-
 static enum sx_status find_event(struct cuda_stream *stream, cudaEvent_t *event) {
     if (*event)
         return SX_OK;
@@ -21,15 +10,10 @@ static enum sx_status find_event(struct cuda_stream *stream, cudaEvent_t *event)
 }
 
 enum sx_status cuda_bring_begin(struct cuda_stream *stream) {
-    struct cuda_device *device = stream->device;
+    struct cuda_stream *bringer;
     SX_TRY(find_event(stream, &stream->brought));
     SX_TRY(find_event(stream, &stream->ahead));
-    if (atomic_load(&device->bringer))
-        return SX_OK;
-    pthread_mutex_lock(&device->bringing);
-    enum sx_status status = find_bringer(stream);
-    pthread_mutex_unlock(&device->bringing);
-    return status;
+    return cuda_own_stream(stream, &stream->device->bringer, &bringer);
 }
 
 enum sx_status cuda_bring_memory(struct cuda_stream *stream, size_t bytes, struct sx_buffer **out_buffer) {

@@ -43,9 +43,12 @@ struct cuda_device {
     struct cuda_stream *streams[CUDA_MAX_STREAMS];
     struct cuda_stream *idle;                   /* those that no query has */
     struct cuda_clock clocks[CUDA_MAX_STREAMS]; /* one a stream */
-    pthread_mutex_t bringing;                   /* of what is issued to `bringer` */
-    _Atomic(struct cuda_stream *) bringer;      /* bring.c; NULL until it is first asked for */
-    atomic_size_t ahead_bytes;                  /* decode_ahead.c: brought, and not decoded yet */
+    /* Of no query, NULL until they are first asked for: */
+    pthread_mutex_t making;                /* of the two */
+    _Atomic(struct cuda_stream *) bringer; /* bring.c */
+    _Atomic(struct cuda_stream *) keeper;  /* memory.c: nothing is issued to it */
+    pthread_mutex_t bringing;              /* of what is issued to `bringer` */
+    atomic_size_t ahead_bytes;             /* decode_ahead.c: brought, and not decoded yet */
     size_t limit_bytes;
     _Atomic(const struct cuda_inflate_library *) inflate; /* inflate.c; NULL until it is first asked for */
 };
@@ -86,6 +89,9 @@ cudaError_t cuda_choose_device(int ordinal);
 void cuda_wait(const struct cuda_device *device);
 
 void cuda_stream_free(struct cuda_stream *stream);
+/* One of the device's own, made when it is first asked for. */
+SX_MUST_CHECK enum sx_status cuda_own_stream(struct cuda_stream *stream, _Atomic(struct cuda_stream *) *own,
+                                             struct cuda_stream **out_own);
 /* Call first in every primitive that issues work. SX_CANCELLED when the query is. */
 SX_MUST_CHECK enum sx_status cuda_enter(struct sx_stream *stream, struct cuda_stream **out_stream);
 /* Waits for all that was issued, and brings the counters. Fails with the fault of a kernel, if there was one.
@@ -176,6 +182,11 @@ SX_MUST_CHECK enum sx_status cuda_allocator_create(struct cuda_stream *stream, s
 void cuda_hand_over(struct cuda_stream *stream);
 /* The same for one block of the stream's memory, in use. */
 void cuda_share(struct cuda_stream *stream, const void *memory);
+/* Memory of what workers share and make larger in turn: where it is released other workers find it, and not
+ * only that one of them which happens to need as much again. They are kept from seeing it before it is there.
+ */
+SX_MUST_CHECK enum sx_status cuda_shared_create(struct cuda_stream *stream, size_t bytes,
+                                                struct sx_buffer **out_buffer);
 /* Whether what the stream asks for is refused rather than taken from the device's cache. */
 void cuda_spare_cache(struct cuda_stream *stream, bool spares);
 /* What is still in use is given back when it is released. The stream has been synchronised. */

@@ -26,8 +26,8 @@ static enum sx_status upload_array(struct decode_call *call, struct decode_colum
     return cuda_upload(call->stream, column->arrays[array]->data, from, (size_t)n * bytes);
 }
 
-/* Whether values are staged as they are wanted and where: whole pages of them, none NULL. Then the column is where they
- * are staged, and nothing is left to be moved. */
+/* Whether values are staged as they are wanted and where: whole pages of them, none NULL. Then the column is
+ * where they are staged, and nothing is left to be moved. */
 static bool stages_column(const struct decode_column *column) {
     const uint32_t other = ~(1u << DECODE_DELTA | 1u << DECODE_SPLIT);
     const enum decode_conversion conversion = column->first->conversion;

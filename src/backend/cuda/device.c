@@ -192,6 +192,7 @@ enum sx_status sx_cuda_open(const struct sx_cuda_choice *choice, size_t limit_by
         return status;
     }
     pthread_mutex_init(&device->lock, NULL);
+    pthread_mutex_init(&device->making, NULL);
     pthread_mutex_init(&device->bringing, NULL);
     keep_memory(device->ordinal);
     device->backend = (struct sx_backend){
@@ -222,7 +223,9 @@ void sx_cuda_close(const struct sx_backend *backend) {
     cuda_wait(device);
     cuda_cache_destroy(device->cache);
     if (atomic_load(&device->bringer))
-        sx_cuda_stream_destroy(&atomic_load(&device->bringer)->base);
+        cuda_stream_free(atomic_load(&device->bringer));
+    if (atomic_load(&device->keeper))
+        cuda_stream_free(atomic_load(&device->keeper));
     while (device->idle) {
         struct cuda_stream *stream = device->idle;
         device->idle = stream->next_idle;
@@ -230,6 +233,7 @@ void sx_cuda_close(const struct sx_backend *backend) {
     }
     cuda_inflate_library_destroy(atomic_load(&device->inflate));
     pthread_mutex_destroy(&device->lock);
+    pthread_mutex_destroy(&device->making);
     pthread_mutex_destroy(&device->bringing);
     sx_pool_destroy(device->budget);
     free(device);

@@ -19,7 +19,7 @@ enum sx_status cuda_group_array_grow(struct cuda_stream *stream, struct cuda_gro
     enum sx_status status;
     if (array->width == 0)
         return SX_OK;
-    SX_TRY(sx_buffer_create(stream->base.pool, new_bytes, &grown, &stream->base.error));
+    SX_TRY(cuda_shared_create(stream, new_bytes, &grown));
     if (old_bytes > 0)
         SX_GO(cuda_check(stream,
                          cudaMemcpyAsync(grown->data, array->buffer->data, old_bytes,
@@ -80,7 +80,7 @@ enum sx_status cuda_group_heap_alloc(struct cuda_stream *stream, struct sx_group
         if (!blocks)
             return sx_error_set(&stream->base.error, SX_OUT_OF_MEMORY, "no memory for the strings of groups");
         group->blocks = blocks;
-        SX_TRY(sx_buffer_create(stream->base.pool, block_bytes, &last, &stream->base.error));
+        SX_TRY(cuda_shared_create(stream, block_bytes, &last));
         blocks[group->n_blocks++] = last;
         group->block_used = 0;
     }

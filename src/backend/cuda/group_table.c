@@ -23,7 +23,7 @@ static enum sx_status ensure_slots(struct cuda_stream *stream, struct sx_group *
     sx_buffer_release(group->slots);
     group->slots = NULL;
     group->n_slots = 0;
-    SX_TRY(sx_buffer_create(stream->base.pool, bytes, &slots, &stream->base.error));
+    SX_TRY(cuda_shared_create(stream, bytes, &slots));
     group->slots = slots;
     group->n_slots = n_slots;
     SX_TRY(cuda_check(stream, cudaMemsetAsync(slots->data, 0, bytes, stream->handle), "clearing a table"));

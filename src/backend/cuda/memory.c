@@ -356,3 +356,16 @@ void cuda_allocator_close(struct cuda_allocator *allocator) {
     if (last)
         destroy(allocator);
 }
+
+/* The stream that it is of has nothing to do, so that the wait is only for the allocation. */
+enum sx_status cuda_shared_create(struct cuda_stream *stream, size_t bytes, struct sx_buffer **out_buffer) {
+    struct cuda_stream *keeper;
+    SX_TRY(cuda_own_stream(stream, &stream->device->keeper, &keeper));
+    SX_TRY(sx_buffer_create(keeper->base.pool, bytes, out_buffer, &stream->base.error));
+    cuda_share(keeper, (*out_buffer)->data);
+    const enum sx_status status =
+        cuda_check(stream, cudaStreamSynchronize(keeper->handle), "memory that workers share");
+    if (status != SX_OK)
+        sx_buffer_release(*out_buffer);
+    return status;
+}

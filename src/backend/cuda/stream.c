@@ -190,6 +190,26 @@ enum sx_status sx_cuda_stream_create(const struct sx_backend *backend, struct sx
     return SX_OK;
 }
 
+enum sx_status cuda_own_stream(struct cuda_stream *stream, _Atomic(struct cuda_stream *) *own,
+                               struct cuda_stream **out_own) {
+    struct cuda_device *device = stream->device;
+    enum sx_status status = SX_OK;
+    struct sx_stream *made;
+    *out_own = atomic_load(own);
+    if (*out_own)
+        return SX_OK;
+    pthread_mutex_lock(&device->making);
+    *out_own = atomic_load(own);
+    if (!*out_own)
+        status = sx_cuda_stream_create(&device->backend, stream->host_pool, NULL, &made, &stream->base.error);
+    if (!*out_own && status == SX_OK) {
+        *out_own = cuda_stream_of(made);
+        atomic_store(own, *out_own);
+    }
+    pthread_mutex_unlock(&device->making);
+    return status;
+}
+
 /* ---- issuing and waiting ---- */
 
 enum sx_status cuda_enter(struct sx_stream *base, struct cuda_stream **out_stream) {
