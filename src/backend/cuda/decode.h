@@ -50,7 +50,6 @@ struct decode_listed {
 
 enum decode_array {
     ARRAY_PAGES,
-    ARRAY_TILES,
     ARRAY_MINIBLOCKS,
     ARRAY_STATES,
     ARRAY_RUNS,
@@ -76,7 +75,8 @@ struct decode_column {
     bool as_codes; /* the column's values are codes of the dictionaries' entries */
     struct decode_listed *listed;
     struct decode_page *pages;
-    struct decode_tile *tiles;
+    struct decode_tile *tiles; /* in the block of the pages, */
+    size_t tiles_at;           /* from that byte on */
     int32_t n_pages, n_tiles;
     int64_t rows;     /* of all pages */
     int64_t out_rows; /* of the column */

@@ -74,10 +74,10 @@ static enum sx_status make_value_arrays(struct decode_call *call, struct decode_
 static enum sx_status make_arrays(struct decode_call *call, struct decode_column *column) {
     struct decode_work *work = &column->work;
     SX_TRY(make_value_arrays(call, column));
-    SX_TRY(upload_array(call, column, ARRAY_PAGES, column->pages, column->n_pages, sizeof *column->pages,
+    SX_TRY(upload_array(call, column, ARRAY_PAGES, column->pages,
+                        (int64_t)(column->tiles_at + (size_t)column->n_tiles * sizeof *column->tiles), 1,
                         &work->pages));
-    SX_TRY(upload_array(call, column, ARRAY_TILES, column->tiles, column->n_tiles, sizeof *column->tiles,
-                        &work->tiles));
+    work->tiles = (const struct decode_tile *)(const void *)((const char *)work->pages + column->tiles_at);
     SX_TRY(make_array(call, column, ARRAY_MINIBLOCKS, column->n_miniblocks, sizeof *work->miniblocks,
                       &work->miniblocks));
     SX_TRY(make_array(call, column, ARRAY_STATES, column->n_pages, sizeof *work->states, &work->states));

@@ -17,7 +17,6 @@ void decode_column_release(struct decode_column *column) {
     sx_tensor_release(&column->column);
     free(column->listed);
     free(column->pages);
-    free(column->tiles);
 }
 
 /* Number of the last page that begins at or in front of `row` and has rows. */
@@ -34,6 +33,15 @@ static int page_of(const struct sx_decoder *decoder, int64_t row) {
     while (!decode_has_rows(&decoder->chunk.pages[low]))
         low--;
     return low;
+}
+
+/* Pages and tiles in one block, so that they are uploaded in one copy. */
+static bool reserve_column(struct decode_column *column, int64_t n_pages, int64_t n_tiles) {
+    column->listed = calloc((size_t)n_pages + 1, sizeof *column->listed);
+    column->tiles_at = ((size_t)n_pages + 1) * sizeof *column->pages;
+    column->pages = calloc(1, column->tiles_at + (size_t)(n_tiles + 1) * sizeof *column->tiles);
+    column->tiles = column->pages ? (struct decode_tile *)(void *)(column->pages + n_pages + 1) : NULL;
+    return column->listed && column->pages;
 }
 
 /* Pages and tiles that the parts need, at most. */
@@ -53,14 +61,8 @@ static enum sx_status reserve(struct decode_call *call, struct decode_column *co
     }
     if (n_pages > INT32_MAX || n_tiles > INT32_MAX || n_entry_tiles > INT32_MAX)
         return no_memory(call);
-    column->listed = calloc((size_t)n_pages + 1, sizeof *column->listed);
-    column->pages = calloc((size_t)n_pages + 1, sizeof *column->pages);
-    column->tiles = calloc((size_t)n_tiles + 1, sizeof *column->tiles);
-    entries->listed = calloc((size_t)read->n_parts + 1, sizeof *entries->listed);
-    entries->pages = calloc((size_t)read->n_parts + 1, sizeof *entries->pages);
-    entries->tiles = calloc((size_t)n_entry_tiles + 1, sizeof *entries->tiles);
-    if (!column->listed || !column->pages || !column->tiles || !entries->listed || !entries->pages ||
-        !entries->tiles)
+    if (!reserve_column(column, n_pages, n_tiles) ||
+        !reserve_column(entries, read->n_parts, n_entry_tiles))
         return no_memory(call);
     return SX_OK;
 }
