@@ -288,11 +288,18 @@ static void keep_sample(struct sx_scan *scan, int64_t rows) {
         keep_unit(scan, scan->units[i * n_units / n]);
 }
 
-/* Few and large ones keep a device busy, but some have to overlap. */
-static int64_t rows_of_batch(const struct sx_scan *scan) {
-    enum { BATCHES = 4, LEAST_PART = 8 };
-    const int64_t most = scan->batch_rows, least = most / LEAST_PART, rows = scan->total_rows / BATCHES;
+static int64_t within(int64_t rows, int64_t least, int64_t most) {
     return rows < least ? least : rows > most ? most : rows;
+}
+
+/* Few and large ones keep a device busy, but some have to overlap; and towards the end they get smaller,
+ * since what is done with the last ones overlaps with no reading. `left`: rows that no batch has. */
+static int64_t rows_of_batch(const struct sx_scan *scan, int64_t left) {
+    enum { BATCHES = 4, LEAST_PART = 8, LAST_PART = 4 };
+    const int64_t most = scan->batch_rows;
+    const int64_t first = within(scan->total_rows / BATCHES, most / LEAST_PART, most);
+    const int64_t last = first < most / LAST_PART ? first : most / LAST_PART;
+    return within(left / BATCHES, last, first);
 }
 
 /* Whether chunks of the two may be decoded together: writers store values of one type in different ways. */
@@ -306,24 +313,27 @@ static bool are_alike(const struct sx_scan *scan, const struct scan_unit *a, con
 /* Row groups go into a batch as long as it has not too many rows, nor takes more than a part of the queue. */
 static enum sx_status list_batches(struct sx_scan *scan, struct sx_error *error) {
     enum { PARTS_OF_QUEUE = 4 };
-    const int64_t most_rows = rows_of_batch(scan);
     const size_t most_bytes = scan->queue_bytes / PARTS_OF_QUEUE;
     scan->batches = SX_ARENA_ARRAY(&scan->arena, scan->n_units, struct scan_batch);
     if (!scan->batches)
         return no_memory(error);
-    int64_t rows = 0;
+    int64_t rows = 0, left = scan->total_rows, most_rows = 0;
     size_t bytes = 0;
     for (int u = 0; u < scan->n_units; u++) {
-        rows += scan_unit_rows(scan, &scan->units[u]);
-        bytes += scan_unit_bytes(scan, &scan->units[u]);
+        const int64_t unit_rows = scan_unit_rows(scan, &scan->units[u]);
+        const size_t unit_bytes = scan_unit_bytes(scan, &scan->units[u]);
+        rows += unit_rows;
+        bytes += unit_bytes;
         if (scan->n_batches > 0 && rows <= most_rows && bytes <= most_bytes &&
             are_alike(scan, &scan->units[u - 1], &scan->units[u])) {
             scan->batches[scan->n_batches - 1].n_units++;
-            continue;
+        } else {
+            scan->batches[scan->n_batches++] = (struct scan_batch){.first_unit = u, .n_units = 1};
+            most_rows = rows_of_batch(scan, left);
+            rows = unit_rows;
+            bytes = unit_bytes;
         }
-        scan->batches[scan->n_batches++] = (struct scan_batch){.first_unit = u, .n_units = 1};
-        rows = scan_unit_rows(scan, &scan->units[u]);
-        bytes = scan_unit_bytes(scan, &scan->units[u]);
+        left -= unit_rows;
     }
     return SX_OK;
 }

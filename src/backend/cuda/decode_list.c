@@ -61,8 +61,7 @@ static enum sx_status reserve(struct decode_call *call, struct decode_column *co
     }
     if (n_pages > INT32_MAX || n_tiles > INT32_MAX || n_entry_tiles > INT32_MAX)
         return no_memory(call);
-    if (!reserve_column(column, n_pages, n_tiles) ||
-        !reserve_column(entries, read->n_parts, n_entry_tiles))
+    if (!reserve_column(column, n_pages, n_tiles) || !reserve_column(entries, read->n_parts, n_entry_tiles))
         return no_memory(call);
     return SX_OK;
 }
