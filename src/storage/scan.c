@@ -288,56 +288,6 @@ static void keep_sample(struct sx_scan *scan, int64_t rows) {
         keep_unit(scan, scan->units[i * n_units / n]);
 }
 
-static int64_t within(int64_t rows, int64_t least, int64_t most) {
-    return rows < least ? least : rows > most ? most : rows;
-}
-
-/* Few and large ones keep a device busy, but some have to overlap; and towards the end they get smaller,
- * since what is done with the last ones overlaps with no reading. `left`: rows that no batch has. */
-static int64_t rows_of_batch(const struct sx_scan *scan, int64_t left) {
-    enum { BATCHES = 4, LEAST_PART = 8, LAST_PART = 4 };
-    const int64_t most = scan->batch_rows;
-    const int64_t first = within(scan->total_rows / BATCHES, most / LEAST_PART, most);
-    const int64_t last = first < most / LAST_PART ? first : most / LAST_PART;
-    return within(left / BATCHES, last, first);
-}
-
-/* Whether chunks of the two may be decoded together: writers store values of one type in different ways. */
-static bool are_alike(const struct sx_scan *scan, const struct scan_unit *a, const struct scan_unit *b) {
-    for (int c = 0; a->file != b->file && c < scan->n_columns; c++)
-        if (!sx_column_stored_alike(scan_column(scan, a, c), scan_column(scan, b, c)))
-            return false;
-    return true;
-}
-
-/* Row groups go into a batch as long as it has not too many rows, nor takes more than a part of the queue. */
-static enum sx_status list_batches(struct sx_scan *scan, struct sx_error *error) {
-    enum { PARTS_OF_QUEUE = 4 };
-    const size_t most_bytes = scan->queue_bytes / PARTS_OF_QUEUE;
-    scan->batches = SX_ARENA_ARRAY(&scan->arena, scan->n_units, struct scan_batch);
-    if (!scan->batches)
-        return no_memory(error);
-    int64_t rows = 0, left = scan->total_rows, most_rows = 0;
-    size_t bytes = 0;
-    for (int u = 0; u < scan->n_units; u++) {
-        const int64_t unit_rows = scan_unit_rows(scan, &scan->units[u]);
-        const size_t unit_bytes = scan_unit_bytes(scan, &scan->units[u]);
-        rows += unit_rows;
-        bytes += unit_bytes;
-        if (scan->n_batches > 0 && rows <= most_rows && bytes <= most_bytes &&
-            are_alike(scan, &scan->units[u - 1], &scan->units[u])) {
-            scan->batches[scan->n_batches - 1].n_units++;
-        } else {
-            scan->batches[scan->n_batches++] = (struct scan_batch){.first_unit = u, .n_units = 1};
-            most_rows = rows_of_batch(scan, left);
-            rows = unit_rows;
-            bytes = unit_bytes;
-        }
-        left -= unit_rows;
-    }
-    return SX_OK;
-}
-
 static enum sx_status fill(struct sx_scan *scan, const struct sx_scan_request *request,
                            struct sx_error *error) {
     SX_TRY(copy_request(scan, request, error));
@@ -347,7 +297,7 @@ static enum sx_status fill(struct sx_scan *scan, const struct sx_scan_request *r
         keep_share(scan, request);
     if (request->sample_rows > 0)
         keep_sample(scan, request->sample_rows);
-    return list_batches(scan, error);
+    return scan_list_batches(scan, error);
 }
 
 /* At the end of the list, so that the readers serve scans in order of opening. */

@@ -158,6 +158,11 @@ struct sx_scan {
     atomic_int_fast64_t done_rows, pruned_rows, read_bytes, device_bytes, cached_bytes, pruned_groups;
 };
 
+/* ---- scan_batches.c ---- */
+
+/* Of the row groups that the scan has. */
+SX_MUST_CHECK enum sx_status scan_list_batches(struct sx_scan *scan, struct sx_error *error);
+
 /* ---- scan_columns.c ---- */
 
 /* Matches the request's columns with the file's and checks that every row group can be read. */
