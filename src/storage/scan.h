@@ -60,7 +60,7 @@ struct sx_scan_request {
     int n_prunes;
     bool keep_dictionaries;
     /* Row groups are given in batches of consecutive ones, with about so many rows; down to 1/8 of them where
-     * the table would not make four batches. 0: each alone. */
+     * the table would not make four batches, and to 1/4 towards the end. 0: each alone. */
     int64_t batch_rows;
     /* Only the row groups of share `share` out of n_shares: consecutive ones, with about as many bytes as
      * another share's. Every row group is in one share. n_shares 0: all. */
