@@ -111,9 +111,12 @@ static int compare_kept(const void *a, const void *b) {
     return (left->place > right->place) - (left->place < right->place);
 }
 
-/* For the order among all ranks' batches. */
-static int64_t place_of(const struct kept_batch *kept) {
-    return sx_sequence_place(kept->sequence >> SX_SEQUENCE_BITS, kept->sequence);
+/* For the order among all ranks' batches. A number has no room for the rank that rows were gathered from:
+ * among those the order that they are kept in counts. */
+static int64_t place_of(const struct sx_collector *collector, const struct kept_batch *kept) {
+    const int64_t place = sx_sequence_place(kept->sequence >> SX_SEQUENCE_BITS, kept->sequence);
+    const int64_t least = collector->n_batches > 0 ? collector->sequences[collector->n_batches - 1] + 1 : 0;
+    return place > least ? place : least;
 }
 
 /* Batches that other ranks sent came in any order. */
@@ -147,7 +150,7 @@ static enum sx_status collector_seal(struct sx_sink *sink, struct sx_worker *wor
         const struct kept_batch *kept = &collector->workers[w].kept[taken[w]++];
         batches[collector->n_batches] = kept->batch;
         if (has_ranks)
-            collector->sequences[collector->n_batches] = place_of(kept);
+            collector->sequences[collector->n_batches] = place_of(collector, kept);
         collector->rows += batches[collector->n_batches++].rows;
     }
     for (int w = 0; w < n_workers; w++) {
