@@ -104,9 +104,9 @@ void print_report(struct text *out, const struct stachio_report *report, const s
         text_format(out, "Since          %s\n", report->fallback_reason);
     if (is_ours)
         add_ranks(out, report);
-    text_format(out, "Time           %.4f s: planning %.4f s, running %.4f s\n",
+    text_format(out, "Time           %.4f s: planning %.4f s%s, running %.4f s\n",
                 report->plan_seconds + report->execute_seconds, report->plan_seconds,
-                report->execute_seconds);
+                report->plan_known ? " (the plan is known)" : "", report->execute_seconds);
     if (is_ours)
         text_format(out, "Peak memory    %s%s%s\n", size_text((double)report->peak_memory_bytes, peak),
                     report->peak_device_memory_bytes ? ", on the GPU " : "",

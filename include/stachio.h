@@ -334,6 +334,7 @@ struct stachio_report {
     int64_t peak_device_memory_bytes; /* of a GPU's, since the database was opened; 0 on the CPU */
     const char *gds_reason; /* why STACHIO_IO_AUTO came to read large tables to the host's memory, not
                                straight into a GPU's; else NULL */
+    int plan_known;         /* 1: the query came before, and DuckDB's plan of it was used again */
 };
 /* After execute. What *out_report points to belongs to the query. */
 void stachio_query_report(struct stachio_query *query, struct stachio_report *out_report);

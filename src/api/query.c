@@ -200,6 +200,7 @@ void stachio_query_report(struct stachio_query *query, struct stachio_report *ou
         .threads = query->db->threads,
         .plan_seconds = query->plan_seconds,
         .execute_seconds = query->execute_seconds,
+        .plan_known = query->has_plan && query->plan.is_known,
         .peak_memory_bytes = (int64_t)sx_pool_usage(query->db->pool).peak_bytes,
         .network = query->db->net ? query->db->network : NULL,
     };

@@ -20,6 +20,23 @@ struct sx_frontend_table {
     char *stand_in; /* path in a VIEW_STAND_IN's place of the files; else NULL */
 };
 
+/* A query's plan as DuckDB gave it. */
+struct sx_plan_text {
+    char *sql;
+    char *json;
+    size_t length_bytes;
+    char **names; /* of the answer's columns */
+    int32_t n_names;
+    int64_t used; /* by sx_plan_memo.uses */
+};
+
+/* Plans of queries that may come again. Starts zeroed. */
+struct sx_plan_memo {
+    struct sx_plan_text *plans;
+    int n;
+    int64_t uses;
+};
+
 struct sx_frontend {
     duckdb_database database;
     duckdb_connection binder;  /* optimiser off: finds errors and names at little cost */
@@ -32,6 +49,7 @@ struct sx_frontend {
     int table_capacity;
     int first_line, first_column; /* of the statement in work, in its script */
     struct sx_stand_in_source stand_ins;
+    struct sx_plan_memo memo;
     bool has_objects;   /* statements may have made views or macros over the tables' views */
     int broken_table;   /* that a view could not be made of at last; -1: none */
     const char **names; /* for sx_frontend_tables */
@@ -77,6 +95,19 @@ enum sx_status sx_binding_begin(struct sx_frontend *frontend, const char *sql,
 /* Until it has ended; returns its status. */
 enum sx_status sx_binding_wait(struct sx_binding *binding);
 void sx_binding_release(struct sx_binding *binding);
+
+/* The plan of a query that was planned before, borrowed until the next call for the memo; NULL: there is
+ * none. The views have been made. Views that are made anew, tables, and what others run in DuckDB's session
+ * empty the memo (sx_plan_memo_clear): so a plan in it is of the files, settings and objects as they are. */
+const struct sx_plan_text *sx_plan_memo_find(struct sx_frontend *frontend, const char *sql);
+/* Keeps the plan of what was bound; not if another one may come of the same text, or no memory is left.
+ * `json` is zero-terminated. */
+void sx_plan_memo_keep(struct sx_frontend *frontend, const struct sx_binding *binding, const char *json,
+                       size_t length_bytes);
+void sx_plan_memo_clear(struct sx_plan_memo *memo);
+/* By its words the plan may depend on the time, on chance, on the session or on files other than the tables'.
+ */
+bool sx_statement_may_change(const char *sql);
 
 /* SX_UNSUPPORTED where the statement may read a table of which this process has a part. */
 SX_MUST_CHECK enum sx_status sx_duckdb_refuse_parts(const struct sx_frontend *frontend, const char *sql,

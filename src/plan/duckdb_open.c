@@ -121,6 +121,7 @@ void sx_frontend_close(struct sx_frontend *frontend) {
     duckdb_disconnect(&frontend->planner);
     duckdb_disconnect(&frontend->binder);
     duckdb_close(&frontend->database);
+    sx_plan_memo_clear(&frontend->memo);
     for (int i = 0; i < frontend->n_tables; i++)
         release_table(&frontend->tables[i]);
     free(frontend->tables);
@@ -218,6 +219,7 @@ enum sx_status sx_frontend_add_table(struct sx_frontend *frontend, const char *n
     for (int i = 0; i < n_files; i++)
         SX_TRY(check_file(files[i], error));
     SX_TRY(make_table(name, files, n_files, parts, &table, error));
+    sx_plan_memo_clear(&frontend->memo);
     struct sx_frontend_table *place = find_table(frontend, name);
     if (place) {
         release_table(place);
@@ -275,6 +277,7 @@ static enum sx_status make_view(struct sx_frontend *frontend, struct sx_frontend
     struct sx_error cause = {0};
     enum sx_status status = SX_OK;
     char *path = stand_in ? strdup(stand_in) : NULL;
+    sx_plan_memo_clear(&frontend->memo);
     free(table->stand_in);
     table->stand_in = NULL;
     table->view = SX_VIEW_NONE;
@@ -384,6 +387,7 @@ enum sx_status sx_duckdb_make_views(struct sx_frontend *frontend, const char *sq
 }
 
 void sx_frontend_set_stand_ins(struct sx_frontend *frontend, struct sx_stand_in_source source) {
+    sx_plan_memo_clear(&frontend->memo);
     frontend->stand_ins = source;
 }
 

@@ -58,33 +58,43 @@ static enum sx_status reported_error(const char *json, size_t length, struct sx_
     return status;
 }
 
-static enum sx_status convert_result(struct sx_frontend *frontend, duckdb_result *result,
-                                     const struct sx_binding *binding, struct sx_query_plan *out_plan,
-                                     struct sx_error *error) {
-    duckdb_data_chunk chunk = duckdb_fetch_chunk(*result);
+/* With the names of the answer's columns. */
+static enum sx_status convert(struct sx_frontend *frontend, const char *json, size_t length,
+                              const char *const *names, int32_t n_names, struct sx_query_plan *out_plan,
+                              struct sx_error *error) {
     struct sx_table_files *tables = calloc((size_t)frontend->n_tables + 1, sizeof *tables);
-    char *json = NULL;
-    size_t length = 0;
-    enum sx_status status = SX_OK;
-    if (!chunk || duckdb_data_chunk_get_size(chunk) != 1)
-        SX_GO(sx_error_set(error, SX_INTERNAL, "DuckDB gave no plan"));
-    duckdb_string_t *text = duckdb_vector_get_data(duckdb_data_chunk_get_vector(chunk, 0));
-    length = duckdb_string_t_length(*text);
-    json = malloc(length + 1);
-    if (!tables || !json)
-        SX_GO(sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for the plan"));
-    memcpy(json, duckdb_string_t_data(text), length);
-    json[length] = '\0';
+    if (!tables)
+        return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for the plan");
     for (int i = 0; i < frontend->n_tables; i++)
         tables[i] = (struct sx_table_files){
             frontend->tables[i].name, (const char *const *)frontend->tables[i].files,
             frontend->tables[i].n_files, frontend->tables[i].parts, frontend->tables[i].stand_in};
+    enum sx_status status =
+        sx_duckdb_convert(json, length, tables, frontend->n_tables, names, n_names, out_plan, error);
+    free(tables);
+    return status;
+}
+
+static enum sx_status convert_result(struct sx_frontend *frontend, duckdb_result *result,
+                                     const struct sx_binding *binding, struct sx_query_plan *out_plan,
+                                     struct sx_error *error) {
+    duckdb_data_chunk chunk = duckdb_fetch_chunk(*result);
+    char *json = NULL;
+    enum sx_status status = SX_OK;
+    if (!chunk || duckdb_data_chunk_get_size(chunk) != 1)
+        SX_GO(sx_error_set(error, SX_INTERNAL, "DuckDB gave no plan"));
+    duckdb_string_t *text = duckdb_vector_get_data(duckdb_data_chunk_get_vector(chunk, 0));
+    const size_t length = duckdb_string_t_length(*text);
+    json = malloc(length + 1);
+    if (!json)
+        SX_GO(sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for the plan"));
+    memcpy(json, duckdb_string_t_data(text), length);
+    json[length] = '\0';
     SX_GO(reported_error(json, length, error));
-    status = sx_duckdb_convert(json, length, tables, frontend->n_tables, binding->names, binding->n_names,
-                               out_plan, error);
+    SX_GO(convert(frontend, json, length, binding->names, binding->n_names, out_plan, error));
+    sx_plan_memo_keep(frontend, binding, json, length);
 out:
     free(json);
-    free(tables);
     duckdb_destroy_data_chunk(&chunk);
     return status;
 }
@@ -121,6 +131,13 @@ enum sx_status sx_frontend_plan(struct sx_frontend *frontend, const char *sql, s
     struct sx_binding binding;
     struct sx_error first = {0};
     SX_TRY(sx_duckdb_make_views(frontend, sql, SX_VIEWS_FOR_PLANNING, error));
+    const struct sx_plan_text *known = sx_plan_memo_find(frontend, sql);
+    if (known) {
+        SX_TRY(convert(frontend, known->json, known->length_bytes, (const char *const *)known->names,
+                       known->n_names, out_plan, error));
+        out_plan->is_known = true;
+        return SX_OK;
+    }
     /* settings of the whole database are not changed while something is bound */
     SX_TRY(sx_duckdb_set_optimizers(frontend, planning, error));
     enum sx_status status = sx_binding_begin(frontend, sql, &binding);

@@ -143,6 +143,8 @@ enum sx_status sx_frontend_run(struct sx_frontend *frontend, const char *sql,
     enum sx_status status = SX_OK;
     SX_TRY(sx_duckdb_refuse_parts(frontend, sql, error));
     frontend->has_objects |= !sx_statement_leaves_nothing(sql);
+    if (!sx_statement_is_query(sql))
+        sx_plan_memo_clear(&frontend->memo);
     SX_TRY(sx_duckdb_make_views(frontend, sql, SX_VIEWS_FOR_RUNNING, error));
     SX_TRY(sx_duckdb_set_optimizers(frontend, "", error));
     struct stream *stream = calloc(1, sizeof *stream);

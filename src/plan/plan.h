@@ -226,6 +226,7 @@ struct sx_query_plan {
     struct sx_arena arena; /* owns everything below */
     struct sx_plan *root;
     int32_t n_materialized; /* ids are below */
+    bool is_known;          /* made of what DuckDB planned when the query came before */
 };
 
 void sx_query_plan_release(struct sx_query_plan *query);

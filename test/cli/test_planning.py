@@ -46,19 +46,44 @@ def check_session(tables, statements):
     require(lines == wanted, f"{lines}, not {wanted}: {run}")
 
 
+KNOWN = " (the plan is known)"
+# Statements of one run, and whether DuckDB's plan of each was used again.
+PLANS = {
+    "again": [(PLANNED[0], False), (PLANNED[0], True), (f"  -- once more\n{PLANNED[0]} ;", True), (PLANNED[0] + " WHERE v < 5", False)],
+    "another one between": [(PLANNED[0], False), ("SELECT count(*) FROM t WHERE k < 'text 3'", False), (PLANNED[0], True)],
+    "setting": [("SELECT v FROM t ORDER BY k, v LIMIT 2", False), ("SET default_null_order = 'nulls_first'", False),
+                ("SELECT v FROM t ORDER BY k, v LIMIT 2", False), ("SELECT v FROM t ORDER BY k, v LIMIT 2", True)],
+    "time": [("SELECT count(*) FROM t WHERE v > epoch(now())", False)] * 2,
+    "file": [("SELECT count(*) FROM '{t}'", False)] * 2,
+}
+
+
+def check_known(tables, path, statements):
+    commands = [part for sql, _ in statements for part in ("-c", sql.format(t=path))]
+    run = run_stachio([*tables.options(), *commands, "--analyze", "--progress", "never"])
+    lines = [line for line in run.succeeded().out.decode().splitlines() if line.startswith("Time ")]
+    require([KNOWN in line for line in lines] == [known for _, known in statements], f"{lines}: {run}")
+
+
+def check_null_order(tables):
+    """A setting that a plan depends on, between two runs of one query."""
+    sql = "SELECT v FROM t ORDER BY k, v LIMIT 1"
+    check_session(tables, [(sql, "0"), (sql, "0"), ("SET default_null_order = 'nulls_first'", None), (sql, "3"), (sql, "3")])
+
+
 def check_changed(folder):
     """The second statement comes through a pipe, which is opened after the first; of what it asks the old file had nothing."""
     path, script = os.path.join(folder, "t.parquet"), os.path.join(folder, "script")
     sql = "SELECT count(*), min(k) FROM t WHERE v >= 5000"
     write(path, 0, ROWS)
     os.mkfifo(script)
-    command = [*stachio_command(), "-t", f"t={path}", "--format", "csv", "-c", sql, "-f", script]
+    command = [*stachio_command(), "-t", f"t={path}", "--format", "csv", "-c", sql, "-c", sql, "-f", script]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as process:
         with open_pipe(script, process) as pipe:
             write(path, 5000, 100)
-            pipe.write(sql)
+            pipe.write(f"{sql}; {sql}")
         out = process.communicate(timeout=TIMEOUT_S)[0].decode()
-    require(out.splitlines()[1::2] == ["0,", "100,text 5000"], out)
+    require(out.splitlines()[1::2] == ["0,"] * 2 + ["100,text 5000"] * 2, out)
 
 
 def main():
@@ -69,6 +94,9 @@ def main():
         tables = Tables(scratch)
         os.makedirs(f"{scratch}/changed")
         cases = [(name, functools.partial(check_session, tables, statements)) for name, statements in SESSIONS.items()]
+        cases += [(f"plan: {name}", functools.partial(check_known, tables, f"{scratch}/t.parquet", statements))
+                  for name, statements in PLANS.items()]
+        cases.append(("null order", functools.partial(check_null_order, tables)))
         checks.run_all([*cases, ("changed", functools.partial(check_changed, f"{scratch}/changed"))])
     checks.finish()
 
