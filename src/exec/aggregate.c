@@ -2,6 +2,7 @@
  * own, whose rows are fed to the aggregate at the end. */
 #include <string.h>
 
+#include "exec/build_order.h"
 #include "exec/operators.h"
 
 struct distinct_set {
@@ -25,6 +26,7 @@ struct aggregate {
     struct sx_group *group;
     struct distinct_set *sets;
     int32_t n_sets;
+    bool is_fed; /* all that `group` gets comes from the sets */
     int parts;
 };
 
@@ -91,8 +93,9 @@ static enum sx_status update(struct sx_worker *worker, struct aggregate *aggrega
         if (needs_set(&plan->calls[i]))
             inputs[i] = untouched();
     }
-    SX_TRY(sx_ops(worker)->group_update(worker->stream, aggregate->group, worker->index, evaluated, inputs,
-                                        filtered ? filters : NULL, rows));
+    if (!aggregate->is_fed)
+        SX_TRY(sx_ops(worker)->group_update(worker->stream, aggregate->group, worker->index, evaluated,
+                                            inputs, filtered ? filters : NULL, rows));
     for (int32_t i = 0; i < aggregate->n_sets; i++)
         SX_TRY(add_to_set(worker, aggregate, &aggregate->sets[i], evaluated, rows, inputs));
     return SX_OK;
@@ -273,7 +276,8 @@ static enum sx_status create_groups(struct aggregate *aggregate, struct sx_run *
                                  .key_types = types,
                                  .n_aggregates = plan->n_calls,
                                  .aggregates = specs,
-                                 .n_workers = run->n_workers};
+                                 .n_workers = run->n_workers,
+                                 .expected_rows = sx_estimate_rows(run, aggregate->plan->children[0])};
     for (int32_t i = 0; i < plan->n_calls; i++) {
         const struct sx_aggregate_call *call = &plan->calls[i];
         specs[i].function = primitive_of[call->function];
@@ -295,6 +299,14 @@ static enum sx_status create_groups(struct aggregate *aggregate, struct sx_run *
     return SX_OK;
 }
 
+/* Every call has a set, one of which takes the keys of all rows. */
+static bool is_fed_by_sets(const struct aggregate *aggregate) {
+    for (int32_t i = 0; i < aggregate->n_sets; i++)
+        if (aggregate->filter_at[aggregate->sets[i].call] < 0)
+            return aggregate->n_sets == aggregate->plan->u.aggregate.n_calls;
+    return false;
+}
+
 enum sx_status sx_aggregate_create(struct sx_run *run, const struct sx_plan *plan, struct sx_sink **out_sink,
                                    struct sx_source **out_source, struct sx_error *error) {
     struct aggregate *aggregate = sx_operator_create(run, sizeof *aggregate, aggregate_destroy, "AGGREGATE");
@@ -304,6 +316,7 @@ enum sx_status sx_aggregate_create(struct sx_run *run, const struct sx_plan *pla
     aggregate->plan = plan;
     SX_TRY(create_inputs(aggregate, run, error));
     SX_TRY(create_groups(aggregate, run, error));
+    aggregate->is_fed = is_fed_by_sets(aggregate);
     aggregate->sink.consume = aggregate_consume;
     aggregate->sink.finish = aggregate_finish;
     aggregate->sink.part = aggregate_part;

@@ -67,6 +67,10 @@ static struct estimate estimate_plan(struct sx_run *run, const struct sx_plan *p
     return made;
 }
 
+double sx_estimate_rows(struct sx_run *run, const struct sx_plan *plan) {
+    return estimate_plan(run, plan).rows;
+}
+
 /* ---- columns that are equal ---- */
 
 static struct sx_origin probe_key_origin(const struct sx_plan *join, int32_t key) {
@@ -129,7 +133,7 @@ enum sx_status sx_pending_add(struct sx_run *run, struct sx_join_build *build,
         return sx_no_memory(error, "a join");
     *made = (struct sx_pending_build){.build = build,
                                       .filters = filters,
-                                      .rows = estimate_plan(run, build->plan->children[1]).rows,
+                                      .rows = sx_estimate_rows(run, build->plan->children[1]),
                                       .n_exchanges = n_exchanges,
                                       .next = *list};
     *list = made;

@@ -6,6 +6,9 @@
 
 #include "exec/build.h"
 
+/* A guess at the rows that the plan gives, from the rows of its files. */
+double sx_estimate_rows(struct sx_run *run, const struct sx_plan *plan);
+
 struct sx_pending_build {
     struct sx_join_build *build;
     const struct sx_pending_filter *filters; /* on the build child's output; of joins above */

@@ -70,6 +70,7 @@ struct sx_group_spec {
     int n_aggregates; /* 0: distinct keys */
     const struct sx_aggregate_spec *aggregates;
     int n_workers;
+    double expected_rows; /* a guess at how many there will be, for memory; 0: none */
 };
 
 /* ---- join ---- */

@@ -332,6 +332,7 @@ static void check_shape(struct conformance *c, const struct sx_group_spec *base,
     if (!conformance_takes(c))
         return;
     spec.n_workers = shape->n_workers;
+    spec.expected_rows = (double)(shape->rows / 2 * (int)shape->fill); /* right, far too many, or too few */
     struct columns columns = {0};
     char title[160];
     snprintf(title, sizeof title, "%s, %lld rows, fill %d, nulls %g, %d workers%s%s", what,
@@ -369,7 +370,7 @@ static void conform_key_types(struct conformance *c) {
     for (int t = 0; t < N_KEY_TYPES; t++)
         for (int r = 0; r < conformance_n_rows; r++)
             for (int f = FILL_RANDOM; f <= FILL_SORTED; f++) {
-                const struct sx_group_spec spec = {1, &key_types[t], 4, aggregates, 1};
+                const struct sx_group_spec spec = {1, &key_types[t], 4, aggregates, 1, 0};
                 const struct shape shape = {.rows = conformance_rows[r],
                                             .fill = (enum conformance_fill)f,
                                             .null_share = (r + f) % 2 ? 0.2 : 0,
@@ -423,7 +424,7 @@ static void conform_aggregates(struct conformance *c, struct sx_type type, const
     const int n = functions_of(type, specs);
     char name[SX_TYPE_NAME_BYTES], what[64];
     for (int l = 0; l < N_KEY_LISTS; l++) {
-        const struct sx_group_spec spec = {key_counts[l], key_lists[l], n, specs, 1};
+        const struct sx_group_spec spec = {key_counts[l], key_lists[l], n, specs, 1, 0};
         snprintf(what, sizeof what, "%d keys, aggregates of %s", key_counts[l], sx_type_name(type, name));
         check_shape(c, &spec, shape, what);
     }
@@ -460,7 +461,7 @@ static void conform_few_groups(struct conformance *c) {
     for (int fill = FILL_RANDOM; fill <= FILL_EXTREMES; fill++)
         for (int workers = 1; workers <= MAX_WORKERS; workers++) {
             const struct sx_type keys[] = {TYPE(VARCHAR), TYPE(BOOL)};
-            const struct sx_group_spec spec = {2, keys, 7, aggregates, 1};
+            const struct sx_group_spec spec = {2, keys, 7, aggregates, 1, 0};
             const struct shape shape = {.rows = 20011,
                                         .fill = (enum conformance_fill)fill,
                                         .n_workers = workers,
@@ -478,13 +479,13 @@ static void conform_many_groups(struct conformance *c) {
     for (int workers = 1; workers <= 2; workers++) {
         struct shape shape = {
             .rows = 400000, .n_workers = workers, .chunk_rows = 50000, .max_rows = 10000, .null_share = 0.01};
-        const struct sx_group_spec narrow = {1, integer, 1, aggregates, 1};
+        const struct sx_group_spec narrow = {1, integer, 1, aggregates, 1, 0};
         check_shape(c, &narrow, &shape, "many integers");
         shape.fill = FILL_SORTED;
         check_shape(c, &narrow, &shape, "many sorted integers");
         shape.rows = 200000;
         shape.fill = FILL_RANDOM;
-        const struct sx_group_spec wide = {2, strings, 2, aggregates, 1};
+        const struct sx_group_spec wide = {2, strings, 2, aggregates, 1, 0};
         check_shape(c, &wide, &shape, "many strings");
     }
 }
@@ -495,7 +496,7 @@ static void conform_crowded(struct conformance *c) {
     struct sx_aggregate_spec aggregates[MAX_AGGREGATES];
     struct columns columns = {0};
     const struct sx_type key = TYPE(I64);
-    const struct sx_group_spec spec = {1, &key, MAX_AGGREGATES, aggregates, 1};
+    const struct sx_group_spec spec = {1, &key, MAX_AGGREGATES, aggregates, 1, 0};
     const struct shape shape = {.rows = ROWS, .constant_inputs = ~1U};
     const struct group_input input = {
         .spec = &spec, .keys = columns.keys, .inputs = columns.inputs, .rows = ROWS};
@@ -525,7 +526,7 @@ static void conform_memory_limit(struct conformance *c) {
     const struct sx_type keys[] = {TYPE(I64), TYPE(VARCHAR)};
     const struct sx_aggregate_spec aggregates[] = {aggregate_of(SX_AGG_SUM, TYPE(I32)),
                                                    aggregate_of(SX_AGG_MIN, TYPE(VARCHAR))};
-    const struct sx_group_spec spec = {2, keys, 2, aggregates, 2};
+    const struct sx_group_spec spec = {2, keys, 2, aggregates, 2, 0};
     const struct shape shape = {.rows = 30000, .n_workers = 2};
     struct columns columns = {0};
     const struct group_input input = {
@@ -554,7 +555,7 @@ static void conform_memory_limit(struct conformance *c) {
 
 static void conform_overflow(struct conformance *c, int n_workers) {
     const struct sx_aggregate_spec sum = aggregate_of(SX_AGG_SUM, TYPE(I128));
-    const struct sx_group_spec spec = {0, NULL, 1, &sum, n_workers};
+    const struct sx_group_spec spec = {0, NULL, 1, &sum, n_workers, 0};
     const struct sx_scalar highest = {.type = TYPE(I128), .v.i128 = SX_I128_MAX / 2 + 1};
     struct sx_tensor column = {0};
     const struct group_input input = {.spec = &spec, .inputs = &column, .rows = 2};
@@ -572,7 +573,7 @@ static void conform_overflow(struct conformance *c, int n_workers) {
 
 static void conform_cancel(struct conformance *c) {
     const struct sx_type keys[] = {TYPE(I64)};
-    const struct sx_group_spec spec = {1, keys, 0, NULL, 1};
+    const struct sx_group_spec spec = {1, keys, 0, NULL, 1, 0};
     const struct sx_backend_ops *ops = &c->backend->ops;
     const atomic_bool cancel = true;
     struct sx_stream *stream;

@@ -127,7 +127,9 @@ SX_MUST_CHECK enum sx_status cuda_upload_buffer(struct cuda_stream *stream, cons
 
 /* What kernels get; the tensor must stay until the work has been issued. */
 struct cuda_column cuda_column_of(const struct sx_tensor *tensor);
-/* The same for `n` tensors, as an array on the device. */
+/* What keeps the bytes of a VARCHAR column's strings, borrowed; may be NULL. */
+struct sx_buffer *cuda_heap_of(const struct sx_tensor *column);
+/* The same as cuda_column_of for `n` tensors, as an array on the device. */
 SX_MUST_CHECK enum sx_status cuda_columns_upload(struct cuda_stream *stream, const struct sx_tensor *tensors,
                                                  int n, struct sx_buffer **out_buffer);
 

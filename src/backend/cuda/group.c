@@ -35,13 +35,28 @@ out:
     return status;
 }
 
-int64_t cuda_group_capacity(int64_t capacity, int64_t needed) {
+int64_t cuda_group_expected(const struct sx_group *group, int64_t needed) {
+    enum { MOST_TIMES = 4 };
+    const double expected = (double)needed + group->new_share * group->rows_left;
+    return expected < (double)MOST_TIMES * (double)needed ? (int64_t)expected : MOST_TIMES * needed;
+}
+
+/* Up to the next number with three bits in front of zeroes. */
+static int64_t round_up(int64_t capacity) {
+    int64_t step = 1;
+    while (capacity / step >= 8)
+        step *= 2;
+    return (capacity + step - 1) / step * step;
+}
+
+int64_t cuda_group_capacity(int64_t capacity, int64_t needed, int64_t expected) {
     enum { LEAST = 1 << 10, LARGE = 1 << 24 };
     if (needed <= capacity)
         return capacity;
     const int64_t grown = capacity < LARGE ? 2 * capacity : capacity + capacity / 2;
     capacity = needed > grown ? needed : grown;
-    return capacity > LEAST ? capacity : LEAST;
+    capacity = capacity > expected ? capacity : expected;
+    return capacity > LEAST ? round_up(capacity) : LEAST;
 }
 
 static void arrays_of(struct cuda_group_aggregate *aggregate,
@@ -53,10 +68,7 @@ static void arrays_of(struct cuda_group_aggregate *aggregate,
 }
 
 /* The first `state_capacity` elements have zeroes where there is no group yet, so they are all kept. */
-enum sx_status cuda_group_grow_states(struct cuda_stream *stream, struct sx_group *group, int64_t n_groups) {
-    const int64_t capacity = cuda_group_capacity(group->state_capacity, n_groups);
-    if (capacity == group->state_capacity)
-        return SX_OK;
+static enum sx_status grow_states(struct cuda_stream *stream, struct sx_group *group, int64_t capacity) {
     for (int a = 0; a < group->n_aggregates; a++) {
         struct cuda_group_array *arrays[CUDA_GROUP_STATE_ARRAYS];
         arrays_of(&group->aggregates[a], arrays);
@@ -65,6 +77,20 @@ enum sx_status cuda_group_grow_states(struct cuda_stream *stream, struct sx_grou
     }
     group->state_capacity = capacity;
     return SX_OK;
+}
+
+enum sx_status cuda_group_grow(struct cuda_stream *stream, struct sx_group *group, int64_t capacity,
+                               int64_t n_groups, cuda_group_growth *grow) {
+    if (n_groups <= capacity)
+        return SX_OK;
+    const int64_t more = cuda_group_capacity(capacity, n_groups, cuda_group_expected(group, n_groups));
+    const int64_t least = cuda_group_capacity(capacity, n_groups, n_groups);
+    const enum sx_status status = grow(stream, group, more);
+    return status == SX_OUT_OF_MEMORY && least < more ? grow(stream, group, least) : status;
+}
+
+enum sx_status cuda_group_grow_states(struct cuda_stream *stream, struct sx_group *group, int64_t n_groups) {
+    return cuda_group_grow(stream, group, group->state_capacity, n_groups, grow_states);
 }
 
 enum sx_status cuda_group_heap_alloc(struct cuda_stream *stream, struct sx_group *group, size_t bytes,
@@ -211,6 +237,7 @@ enum sx_status sx_cuda_group_create(struct sx_stream *base, const struct sx_grou
         return sx_error_set(&base->error, SX_OUT_OF_MEMORY, "no memory for a group by");
     pthread_mutex_init(&group->lock, NULL);
     group->n_groups = spec->n_keys == 0;
+    group->rows_left = spec->expected_rows;
     enum sx_status status = set_spec(group, spec, &base->error);
     if (status != SX_OK) {
         sx_cuda_group_destroy(base, group);
@@ -242,6 +269,9 @@ void sx_cuda_group_destroy(struct sx_stream *base, struct sx_group *group) {
     }
     for (int i = 0; i < group->n_blocks; i++)
         sx_buffer_release(group->blocks[i]);
+    for (int i = 0; i < group->n_kept; i++)
+        sx_buffer_release(group->kept[i]);
+    free(group->kept);
     sx_buffer_release(group->hashes.buffer);
     sx_buffer_release(group->slots);
     sx_buffer_release(group->heap);

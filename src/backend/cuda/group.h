@@ -54,6 +54,8 @@ struct sx_group {
     struct cuda_group_aggregate *aggregates;
     int64_t n_groups;
     int64_t key_capacity, state_capacity; /* elements that the arrays have room for */
+    double rows_left;                     /* that are expected after this update */
+    double new_share;                     /* of the last update's rows, those that made a group */
     struct cuda_group_array hashes;
     struct sx_buffer *slots;
     int64_t n_slots; /* 0 or a power of two */
@@ -61,7 +63,11 @@ struct sx_group {
     struct sx_buffer **blocks;
     int n_blocks;
     size_t block_used;
-    struct sx_buffer *heap; /* all blocks, from finish on */
+    /* heaps of batches, each once, that strings of keys lead into */
+    struct sx_buffer **kept;
+    int n_kept;
+    size_t kept_bytes;
+    struct sx_buffer *heap; /* all blocks and what is kept, from finish on */
 };
 
 /* Counters of an update; pairs of ranges are at CUDA_GROUP_RANGES and on. */
@@ -79,8 +85,18 @@ enum {
 /* Room for `capacity` elements, of which `used` are kept; the others are zeroed if wanted. */
 SX_MUST_CHECK enum sx_status cuda_group_array_grow(struct cuda_stream *stream, struct cuda_group_array *array,
                                                    int64_t used, int64_t capacity, bool zeroed);
-/* The capacity for `needed` elements where there are `capacity`: the same, or larger by a good part. */
-int64_t cuda_group_capacity(int64_t capacity, int64_t needed);
+/* Groups that there will be if the rows that are left make as many as the last ones did; `needed`, or up to
+ * four times as many. */
+int64_t cuda_group_expected(const struct sx_group *group, int64_t needed);
+/* The capacity for `needed` elements, of `expected` in the end, where there are `capacity`: the same, or
+ * larger by a good part, and of few different sizes, so that memory is found again. */
+int64_t cuda_group_capacity(int64_t capacity, int64_t needed, int64_t expected);
+typedef enum sx_status cuda_group_growth(struct cuda_stream *stream, struct sx_group *group,
+                                         int64_t capacity);
+/* Makes room for `n_groups` by `grow` where `capacity` is too small: for those that are expected, or, where
+ * there is not that much memory, for fewer. */
+SX_MUST_CHECK enum sx_status cuda_group_grow(struct cuda_stream *stream, struct sx_group *group,
+                                             int64_t capacity, int64_t n_groups, cuda_group_growth *grow);
 /* Room for the states of all groups. */
 SX_MUST_CHECK enum sx_status cuda_group_grow_states(struct cuda_stream *stream, struct sx_group *group,
                                                     int64_t n_groups);
@@ -101,6 +117,7 @@ struct cuda_group_search {
     struct sx_buffer *numbers_buffer;
     struct sx_buffer *new_rows; /* int32_t */
     struct sx_buffer **hashes;  /* of dictionaries' entries, by key */
+    bool *borrowed;             /* by key: see group_strings.c */
 };
 
 /* Issues the search. Its counters are there after the caller's cuda_sync. */
@@ -110,5 +127,22 @@ SX_MUST_CHECK enum sx_status cuda_group_search_begin(struct cuda_stream *stream,
 SX_MUST_CHECK enum sx_status cuda_group_search_end(struct cuda_stream *stream, struct sx_group *group,
                                                    struct cuda_group_search *search);
 void cuda_group_search_release(const struct sx_group *group, struct cuda_group_search *search);
+
+/* ---- group_strings.c; `borrowed` is by key ---- */
+
+/* Of which keys new groups' strings may stay where `keys` have them. The array is the caller's to free. */
+SX_MUST_CHECK enum sx_status cuda_group_choose_borrowed(struct cuda_stream *stream,
+                                                        const struct sx_group *group,
+                                                        const struct sx_tensor *keys, bool **out_borrowed);
+/* Whether there are strings of others. */
+bool cuda_group_copies_strings(const struct sx_group *group, const bool *borrowed);
+/* There are new groups: what their strings lead into is kept. */
+SX_MUST_CHECK enum sx_status cuda_group_borrow_strings(struct cuda_stream *stream, struct sx_group *group,
+                                                       const struct sx_tensor *keys, const bool *borrowed);
+/* Copies those of the `n_new` groups from group->n_groups on, `bytes` in all, to the group's heap. */
+SX_MUST_CHECK enum sx_status cuda_group_copy_strings(struct cuda_stream *stream, struct sx_group *group,
+                                                     const bool *borrowed, int64_t n_new, size_t bytes);
+/* Makes group->heap; NULL where there are no strings. */
+SX_MUST_CHECK enum sx_status cuda_group_join_heaps(struct cuda_stream *stream, struct sx_group *group);
 
 #endif

@@ -50,8 +50,7 @@ enum sx_status sx_cuda_group_finish(struct sx_stream *base, struct sx_group *gro
     sx_buffer_release(group->hashes.buffer);
     group->slots = NULL;
     group->hashes.buffer = NULL;
-    if (group->n_blocks > 0)
-        SX_TRY(sx_buffer_join(base->pool, group->blocks, group->n_blocks, &group->heap, &base->error));
+    SX_TRY(cuda_group_join_heaps(stream, group));
     const int64_t parts = (group->n_groups + PART_GROUPS - 1) / PART_GROUPS;
     *out_parts = parts > 1 ? (int)parts : 1;
     return SX_OK;

@@ -1,4 +1,5 @@
 /* The hash table of a group by. */
+#include "backend/cuda/block.h"
 #include "backend/cuda/group_kernel.h"
 
 enum { TAG_SHIFT = 40 };
@@ -96,6 +97,24 @@ __global__ void find_groups(const struct cuda_group_key *keys, int n_keys, struc
         numbers[row] = (I)find(keys, n_keys, table, row);
 }
 
+/* The same for keys that are cheap to compare: of equal ones that follow each other in a warp the first is looked for. */
+template <typename I>
+__global__ void find_runs(const struct cuda_group_key *keys, int n_keys, struct cuda_group_table table,
+                          I *numbers, int64_t n) {
+    const int lane = (int)threadIdx.x % CUDA_WARP;
+    for (int64_t first = cuda_thread() - lane; first < n; first += cuda_threads()) {
+        const int64_t row = first + lane;
+        const bool begins = row < n && (lane == 0 || !same_keys(keys, n_keys, row, true, row - 1));
+        const unsigned before = __ballot_sync(0xffffffffu, begins) & (0xffffffffu >> (CUDA_WARP - 1 - lane));
+        int64_t number = 0;
+        if (begins)
+            number = find(keys, n_keys, table, row);
+        number = __shfl_sync(0xffffffffu, number, CUDA_WARP - 1 - __clz((int)before));
+        if (row < n)
+            numbers[row] = (I)number;
+    }
+}
+
 template <typename I>
 __global__ void flag_new(struct cuda_group_table table, const I *numbers, int64_t n, uint8_t *flags) {
     for (int64_t row = cuda_thread(); row < n; row += cuda_threads()) {
@@ -106,16 +125,17 @@ __global__ void flag_new(struct cuda_group_table table, const I *numbers, int64_
 
 __global__ void new_bytes(const struct cuda_group_key *keys, int n_keys, const int32_t *new_rows,
                           const int64_t *n_new, int64_t *bytes) {
-    group_word sum = 0;
+    group_word sum = 0, total;
     for (int64_t i = cuda_thread(); i < *n_new; i += cuda_threads())
         for (int k = 0; k < n_keys; k++) {
-            if (keys[k].input.phys != SX_PHYS_STRING || !key_valid(keys[k], new_rows[i]))
+            if (keys[k].input.phys != SX_PHYS_STRING || keys[k].is_borrowed || !key_valid(keys[k], new_rows[i]))
                 continue;
             const uint32_t length = cuda_value_at<struct sx_string>(keys[k].input, new_rows[i])->length_bytes;
             sum += length > SX_STRING_INLINE_BYTES ? length : 0;
         }
-    if (sum)
-        atomicAdd((group_word *)bytes, sum);
+    (void)block_exclusive(sum, &total);
+    if (threadIdx.x == 0 && total)
+        atomicAdd((group_word *)bytes, total);
 }
 
 /* ---- new groups ---- */
@@ -185,10 +205,16 @@ extern "C" {
 void cuda_group_hash_entries(cudaStream_t stream, struct cuda_column entries, int64_t n, uint64_t *hashes) {
     SX_LAUNCH(hash_entries, cuda_blocks(n), CUDA_THREADS, 0, stream, entries, n, hashes);
 }
-void cuda_group_find(cudaStream_t stream, const struct cuda_group_key *keys, int n_keys,
+void cuda_group_find(cudaStream_t stream, const struct cuda_group_key *keys, int n_keys, bool compares_rows,
                      struct cuda_group_table table, struct cuda_group_numbers numbers) {
     const unsigned blocks = cuda_blocks(numbers.n);
-    if (numbers.width == 4)
+    if (numbers.width == 4 && compares_rows)
+        SX_LAUNCH(find_runs, blocks, CUDA_THREADS, 0, stream, keys, n_keys, table,
+                  (int32_t *)numbers.numbers, numbers.n);
+    else if (compares_rows)
+        SX_LAUNCH(find_runs, blocks, CUDA_THREADS, 0, stream, keys, n_keys, table,
+                  (int64_t *)numbers.numbers, numbers.n);
+    else if (numbers.width == 4)
         SX_LAUNCH(find_groups, blocks, CUDA_THREADS, 0, stream, keys, n_keys, table,
                   (int32_t *)numbers.numbers, numbers.n);
     else

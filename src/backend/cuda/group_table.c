@@ -10,14 +10,16 @@ static struct cuda_group_table table_of(const struct sx_group *group) {
     return (struct cuda_group_table){group->slots->data, (uint64_t)group->n_slots - 1};
 }
 
-/* At most half full, even if each of `rows` rows makes a group. */
-static enum sx_status ensure_slots(struct cuda_stream *stream, struct sx_group *group, int64_t rows) {
+static int64_t slots_for(int64_t n_slots, int64_t n_groups) {
     enum { LEAST = 1 << 12 };
-    int64_t n_slots = group->n_slots ? group->n_slots : LEAST;
-    while (n_slots < 2 * (group->n_groups + rows))
+    n_slots = n_slots ? n_slots : LEAST;
+    while (n_slots < 2 * n_groups)
         n_slots *= 2;
-    if (n_slots == group->n_slots)
-        return SX_OK;
+    return n_slots;
+}
+
+/* A table of `n_slots` in the place of what there is; after an error there is none. */
+static enum sx_status make_slots(struct cuda_stream *stream, struct sx_group *group, int64_t n_slots) {
     const size_t bytes = (size_t)n_slots * sizeof(uint64_t);
     struct sx_buffer *slots;
     sx_buffer_release(group->slots);
@@ -32,10 +34,17 @@ static enum sx_status ensure_slots(struct cuda_stream *stream, struct sx_group *
     return cuda_launched(stream, "rehash");
 }
 
-static enum sx_status grow_keys(struct cuda_stream *stream, struct sx_group *group, int64_t n_groups) {
-    const int64_t capacity = cuda_group_capacity(group->key_capacity, n_groups);
-    if (capacity == group->key_capacity)
+/* At most half full, even if each of `rows` rows makes a group. */
+static enum sx_status ensure_slots(struct cuda_stream *stream, struct sx_group *group, int64_t rows) {
+    const int64_t least = slots_for(group->n_slots, group->n_groups + rows);
+    if (least == group->n_slots)
         return SX_OK;
+    const int64_t more = slots_for(least, cuda_group_expected(group, group->n_groups + rows));
+    const enum sx_status status = make_slots(stream, group, more);
+    return status == SX_OUT_OF_MEMORY && least < more ? make_slots(stream, group, least) : status;
+}
+
+static enum sx_status grow_keys(struct cuda_stream *stream, struct sx_group *group, int64_t capacity) {
     SX_TRY(cuda_group_array_grow(stream, &group->hashes, group->n_groups, capacity, false));
     for (int k = 0; k < group->n_keys; k++) {
         struct cuda_group_key_store *key = &group->keys[k];
@@ -53,7 +62,7 @@ static bool has_no_values(const struct sx_tensor *key) {
 }
 
 static struct cuda_group_key key_of(const struct cuda_group_key_store *store, const struct sx_tensor *input,
-                                    const struct sx_buffer *hashes) {
+                                    const struct sx_buffer *hashes, bool is_borrowed) {
     return (struct cuda_group_key){
         .input = cuda_column_of(input),
         .stored = {.values = store->values.buffer ? store->values.buffer->data : NULL,
@@ -62,6 +71,7 @@ static struct cuda_group_key key_of(const struct cuda_group_key_store *store, co
                    .phys = (int32_t)sx_type_phys(store->type)},
         .entry_hashes = hashes ? hashes->data : NULL,
         .all_null = has_no_values(input),
+        .is_borrowed = is_borrowed,
     };
 }
 
@@ -71,7 +81,7 @@ static enum sx_status upload_keys(struct cuda_stream *stream, const struct sx_gr
     if (!keys)
         return sx_error_set(&stream->base.error, SX_OUT_OF_MEMORY, "no memory for keys");
     for (int k = 0; k < group->n_keys; k++)
-        keys[k] = key_of(&group->keys[k], &search->keys[k], search->hashes[k]);
+        keys[k] = key_of(&group->keys[k], &search->keys[k], search->hashes[k], search->borrowed[k]);
     enum sx_status status = cuda_upload_buffer(stream, keys, (size_t)group->n_keys * sizeof *keys, out_keys);
     free(keys);
     return status;
@@ -132,10 +142,11 @@ static enum sx_status find_groups(struct cuda_stream *stream, const struct sx_gr
                                   struct cuda_group_search *search, const struct sx_buffer *keys) {
     int64_t *count = &stream->control->counters[CUDA_GROUP_NEW], *bytes;
     SX_TRY(cuda_counter_reset(stream, CUDA_GROUP_KEY_BYTES, &bytes));
-    cuda_group_find(stream->handle, keys->data, group->n_keys, table_of(group), search->numbers);
+    cuda_group_find(stream->handle, keys->data, group->n_keys, !has_strings(group), table_of(group),
+                    search->numbers);
     SX_TRY(cuda_launched(stream, "finding groups"));
     SX_TRY(list_new(stream, group, search));
-    if (has_strings(group))
+    if (cuda_group_copies_strings(group, search->borrowed))
         cuda_group_new_bytes(stream->handle, keys->data, group->n_keys, search->rows, search->new_rows->data,
                              count, bytes);
     return cuda_launched(stream, "new groups' strings");
@@ -150,6 +161,7 @@ enum sx_status cuda_group_search_begin(struct cuda_stream *stream, struct sx_gro
                             &search->numbers_buffer, &stream->base.error));
     search->numbers.numbers = search->numbers_buffer->data;
     SX_TRY(hash_dictionaries(stream, group, search));
+    SX_TRY(cuda_group_choose_borrowed(stream, group, search->keys, &search->borrowed));
     struct sx_buffer *keys;
     SX_TRY(upload_keys(stream, group, search, &keys));
     enum sx_status status = find_groups(stream, group, search, keys);
@@ -159,60 +171,24 @@ enum sx_status cuda_group_search_begin(struct cuda_stream *stream, struct sx_gro
 
 /* ---- new groups ---- */
 
-/* Copies the new groups' strings, of all keys together, from the batch to the group's heap. */
-static enum sx_status own_strings(struct cuda_stream *stream, struct sx_group *group, int64_t n_new,
-                                  size_t bytes) {
-    struct sx_buffer *lengths = NULL, *scratch = NULL;
-    const size_t per_key = (size_t)n_new;
-    char *heap;
-    size_t n = 0;
-    enum sx_status status;
-    for (int k = 0; k < group->n_keys; k++)
-        n += group->keys[k].type.id == SX_TYPE_VARCHAR ? per_key : 0;
-    SX_GO(cuda_group_heap_alloc(stream, group, bytes, &heap));
-    SX_GO(sx_buffer_create(stream->base.pool, (n + 1) * sizeof(int64_t), &lengths, &stream->base.error));
-    SX_GO(sx_buffer_create(stream->base.pool, cuda_exclusive_sum_bytes((int64_t)n), &scratch,
-                           &stream->base.error));
-    int64_t *offsets = lengths->data;
-    for (int pass = 0; pass < 2; pass++) {
-        size_t at = 0;
-        for (int k = 0; k < group->n_keys; k++) {
-            if (group->keys[k].type.id != SX_TYPE_VARCHAR)
-                continue;
-            struct sx_string *views =
-                (struct sx_string *)group->keys[k].values.buffer->data + group->n_groups;
-            const uint8_t *valid = (uint8_t *)group->keys[k].valid.buffer->data + group->n_groups;
-            if (pass == 0)
-                cuda_string_lengths(stream->handle, views, valid, n_new, offsets + at);
-            else
-                cuda_string_copy(stream->handle, views, valid, n_new, offsets + at, heap, heap, views);
-            at += per_key;
-        }
-        if (pass == 0)
-            cuda_exclusive_sum(stream->handle, offsets, (int64_t)n, offsets, scratch->data);
-    }
-    SX_GO(cuda_launched(stream, "strings of groups"));
-out:
-    sx_buffer_release(lengths);
-    sx_buffer_release(scratch);
-    return status;
-}
-
 enum sx_status cuda_group_search_end(struct cuda_stream *stream, struct sx_group *group,
                                      struct cuda_group_search *search) {
     const int64_t n_new = cuda_counter(stream, CUDA_GROUP_NEW);
     const int64_t bytes = cuda_counter(stream, CUDA_GROUP_KEY_BYTES);
+    group->new_share = (double)n_new / (double)search->rows;
     if (n_new == 0)
         return SX_OK;
     struct sx_buffer *keys;
-    SX_TRY(grow_keys(stream, group, group->n_groups + n_new));
+    SX_TRY(cuda_group_grow(stream, group, group->key_capacity, group->n_groups + n_new, grow_keys));
     SX_TRY(upload_keys(stream, group, search, &keys));
     cuda_group_publish(stream->handle, keys->data, group->n_keys, table_of(group), search->numbers,
                        search->new_rows->data, n_new, group->n_groups, group->hashes.buffer->data);
     cuda_group_resolve(stream->handle, table_of(group), search->numbers);
     enum sx_status status = cuda_launched(stream, "new groups");
     if (status == SX_OK && bytes > 0)
-        status = own_strings(stream, group, n_new, (size_t)bytes);
+        status = cuda_group_copy_strings(stream, group, search->borrowed, n_new, (size_t)bytes);
+    if (status == SX_OK)
+        status = cuda_group_borrow_strings(stream, group, search->keys, search->borrowed);
     sx_buffer_release(keys);
     group->n_groups += n_new;
     return status;
@@ -224,4 +200,5 @@ void cuda_group_search_release(const struct sx_group *group, struct cuda_group_s
     for (int k = 0; search->hashes && k < group->n_keys; k++)
         sx_buffer_release(search->hashes[k]);
     free(search->hashes);
+    free(search->borrowed);
 }

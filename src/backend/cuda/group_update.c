@@ -200,6 +200,7 @@ static enum sx_status run_update(struct update *update, const struct sx_tensor *
     struct cuda_stream *stream = update->stream;
     struct sx_group *group = update->group;
     bool any_range;
+    group->rows_left = group->rows_left > (double)update->rows ? group->rows_left - (double)update->rows : 0;
     update->search.keys = keys;
     update->search.rows = update->rows;
     if (group->n_keys > 0)

@@ -19,6 +19,7 @@ struct cuda_group_key {
     struct cuda_column stored;    /* FLAT, with validity; NULL rows have zeroed values */
     const uint64_t *entry_hashes; /* of a DICT input's entries, or NULL */
     bool all_null;
+    bool is_borrowed; /* strings' bytes stay where the input has them */
 };
 
 /* Group numbers of n rows. `width` 0: no keys, every row is of group 0; otherwise int32_t or int64_t. While
@@ -41,8 +42,10 @@ struct cuda_group_table {
 /* hashes[i] of n valid values */
 void cuda_group_hash_entries(cudaStream_t stream, struct cuda_column entries, int64_t n, uint64_t *hashes);
 /* Finds or claims each row's slot. The table has room for all rows. Bytes per row: the keys and the number;
- * a slot at a random place, and the group's keys, where these are not in a cache. */
-void cuda_group_find(cudaStream_t stream, const struct cuda_group_key *keys, int n_keys,
+ * a slot at a random place, and the group's keys, where these are not in a cache; the latter only once for
+ * equal rows that follow each other with `compares_rows`, which is worth it for keys that are cheap to
+ * compare. */
+void cuda_group_find(cudaStream_t stream, const struct cuda_group_key *keys, int n_keys, bool compares_rows,
                      struct cuda_group_table table, struct cuda_group_numbers numbers);
 /* flags[row] = it is the first one of a new group */
 void cuda_group_flag_new(cudaStream_t stream, struct cuda_group_table table,

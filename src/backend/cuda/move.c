@@ -32,7 +32,7 @@ enum sx_status cuda_columns_upload(struct cuda_stream *stream, const struct sx_t
     return status;
 }
 
-static struct sx_buffer *heap_of(const struct sx_tensor *column) {
+struct sx_buffer *cuda_heap_of(const struct sx_tensor *column) {
     return column->layout == SX_DICT ? column->dict->values.heap : column->heap;
 }
 
@@ -51,7 +51,7 @@ static enum sx_status gather_flat(struct cuda_stream *stream, const struct sx_te
         cuda_gather_values(stream->handle, cuda_column_of(column), index ? index->values : NULL,
                            index && index->type.id == SX_TYPE_I64, (int)sx_type_bytes(column->type), n,
                            made.values, made.valid);
-    made.heap = sx_buffer_retain(heap_of(column));
+    made.heap = sx_buffer_retain(cuda_heap_of(column));
     enum sx_status status = cuda_launched(stream, "gather");
     if (status != SX_OK) {
         sx_tensor_release(&made);
@@ -138,7 +138,7 @@ static enum sx_status join_heaps(struct cuda_stream *stream, const struct sx_ten
     if (!heaps)
         return sx_error_set(&stream->base.error, SX_OUT_OF_MEMORY, "no memory for a column");
     for (int64_t i = 0; i < n; i++)
-        heaps[i] = heap_of(columns[i]);
+        heaps[i] = cuda_heap_of(columns[i]);
     enum sx_status status = sx_buffer_join(stream->base.pool, heaps, (int)n, out_heap, &stream->base.error);
     free(heaps);
     return status;
