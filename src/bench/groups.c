@@ -38,7 +38,8 @@ static enum sx_status begin(struct bench *bench, struct bench_case *c) {
         {SX_AGG_SUM, c->columns[n_keys].type, sum},
         {SX_AGG_MIN, number, number},
     };
-    const struct sx_group_spec spec = {n_keys, keys, N_AGGREGATES, aggregates, bench->n_workers, (double)c->rows};
+    const struct sx_group_spec spec = {n_keys,           keys,           N_AGGREGATES, aggregates,
+                                       bench->n_workers, (double)c->rows};
     return bench->ops->group_create(bench->workers[0].stream, &spec, &c->group);
 }
 

@@ -68,6 +68,18 @@ out:
     return status;
 }
 
+/* Columns of the host that are one are one on the device. */
+static enum sx_status send_input(struct conformance *c, const struct run *run, int64_t first, int a,
+                                 struct chunk *chunk) {
+    const struct sx_tensor *inputs = run->input->inputs;
+    for (int b = 0; b < a; b++)
+        if (inputs[b].length > 0 && inputs[b].values == inputs[a].values) {
+            sx_tensor_share(&chunk->inputs[b], &chunk->inputs[a]);
+            return SX_OK;
+        }
+    return send_slice(c, &inputs[a], first, chunk->rows, a % 2 && run->dictionaries, &chunk->inputs[a]);
+}
+
 static enum sx_status make_chunk(struct conformance *c, const struct run *run, int64_t first,
                                  struct chunk *chunk) {
     const struct group_input *input = run->input;
@@ -76,8 +88,7 @@ static enum sx_status make_chunk(struct conformance *c, const struct run *run, i
     for (int k = 0; k < input->spec->n_keys; k++)
         SX_TRY(send_slice(c, &input->keys[k], first, chunk->rows, run->dictionaries, &chunk->keys[k]));
     for (int a = 0; a < input->spec->n_aggregates; a++) {
-        SX_TRY(send_slice(c, &input->inputs[a], first, chunk->rows, a % 2 && run->dictionaries,
-                          &chunk->inputs[a]));
+        SX_TRY(send_input(c, run, first, a, chunk));
         if (input->filters)
             SX_TRY(send_slice(c, &input->filters[a], first, chunk->rows, false, &chunk->filters[a]));
     }
@@ -300,9 +311,38 @@ struct shape {
     unsigned constant_keys;   /* a bit per key */
     unsigned constant_inputs; /* a bit per aggregate */
     unsigned left_alone;      /* a bit per aggregate */
+    bool shared;              /* sums and counts of one type are of one column */
     int64_t chunk_rows;
     int64_t max_rows;
 };
+
+static bool adds(enum sx_aggregate function) {
+    return function == SX_AGG_SUM || function == SX_AGG_AVG;
+}
+
+/* A column that was made for a sum before, which aggregate a may have, too; -1: there is none. */
+static int column_to_share(const struct sx_group_spec *spec, const struct columns *columns, int a) {
+    const struct sx_type type = spec->aggregates[a].input;
+    if (!adds(spec->aggregates[a].function) && spec->aggregates[a].function != SX_AGG_COUNT)
+        return -1;
+    for (int b = 0; b < a; b++) {
+        const struct sx_type other = spec->aggregates[b].input;
+        if (adds(spec->aggregates[b].function) && columns->inputs[b].length > 0 && type.id == other.id &&
+            type.precision == other.precision && type.scale == other.scale)
+            return b;
+    }
+    return -1;
+}
+
+static enum sx_status make_column(struct conformance *c, const struct sx_group_spec *spec,
+                                  const struct shape *shape, int a, struct columns *columns) {
+    const int shared = shape->shared ? column_to_share(spec, columns, a) : -1;
+    if (shared < 0)
+        return make_input(c, &spec->aggregates[a], shape->rows, shape->fill, shape->null_share,
+                          &columns->inputs[a]);
+    sx_tensor_share(&columns->inputs[shared], &columns->inputs[a]);
+    return SX_OK;
+}
 
 static enum sx_status make_columns(struct conformance *c, const struct sx_group_spec *spec,
                                    const struct shape *shape, struct columns *columns) {
@@ -315,8 +355,7 @@ static enum sx_status make_columns(struct conformance *c, const struct sx_group_
     for (int a = 0; a < spec->n_aggregates; a++) {
         columns->inputs[a].length = columns->filters[a].length = -1;
         if (!(shape->left_alone >> a & 1))
-            SX_TRY(make_input(c, &spec->aggregates[a], shape->rows, shape->fill, shape->null_share,
-                              &columns->inputs[a]));
+            SX_TRY(make_column(c, spec, shape, a, columns));
         if (shape->constant_inputs >> a & 1 && columns->inputs[a].length > 0)
             SX_TRY(constant_of(c, &columns->inputs[a]));
         if (shape->filtered && a % 3 != 2)
@@ -445,7 +484,8 @@ static void conform_aggregate_types(struct conformance *c) {
                                             .filtered = v % 2,
                                             .dictionaries = v == 2 || v == 3,
                                             .constant_inputs = v == 2 ? 0x5a : 0,
-                                            .left_alone = v == 3 ? 0x21 : 0};
+                                            .left_alone = v == 3 ? 0x21 : 0,
+                                            .shared = v % 2 == 0};
                 conform_aggregates(c, t < N_KEY_TYPES ? key_types[t] : interval, &shape);
             }
 }
@@ -465,7 +505,8 @@ static void conform_few_groups(struct conformance *c) {
             const struct shape shape = {.rows = 20011,
                                         .fill = (enum conformance_fill)fill,
                                         .n_workers = workers,
-                                        .dictionaries = true};
+                                        .dictionaries = true,
+                                        .shared = workers % 2 == 1};
             check_shape(c, &spec, &shape, "few groups");
         }
 }
@@ -474,6 +515,9 @@ static void conform_few_groups(struct conformance *c) {
 static void conform_many_groups(struct conformance *c) {
     const struct sx_aggregate_spec aggregates[] = {aggregate_of(SX_AGG_SUM, TYPE(I32)),
                                                    aggregate_of(SX_AGG_MAX, TYPE(VARCHAR))};
+    const struct sx_aggregate_spec of_one[] = {aggregate_of(SX_AGG_SUM, TYPE(I32)),
+                                               aggregate_of(SX_AGG_AVG, TYPE(I32)),
+                                               aggregate_of(SX_AGG_COUNT, TYPE(I32))};
     static const struct sx_type integer[] = {{SX_TYPE_I64, 0, 0}};
     static const struct sx_type strings[] = {{SX_TYPE_VARCHAR, 0, 0}, {SX_TYPE_I32, 0, 0}};
     for (int workers = 1; workers <= 2; workers++) {
@@ -483,6 +527,12 @@ static void conform_many_groups(struct conformance *c) {
         check_shape(c, &narrow, &shape, "many integers");
         shape.fill = FILL_SORTED;
         check_shape(c, &narrow, &shape, "many sorted integers");
+        const struct sx_group_spec shared = {1, integer, 3, of_one, 1, 0};
+        shape.shared = true;
+        shape.null_share = workers == 1 ? 0 : 0.01;
+        check_shape(c, &shared, &shape, "many sorted integers with sums of one column");
+        shape.shared = false;
+        shape.null_share = 0.01;
         shape.rows = 200000;
         shape.fill = FILL_RANDOM;
         const struct sx_group_spec wide = {2, strings, 2, aggregates, 1, 0};

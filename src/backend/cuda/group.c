@@ -35,10 +35,12 @@ out:
     return status;
 }
 
+enum { EXPECTED_SHARE = 16 }; /* of the device's memory, for groups that are not there yet */
+
 int64_t cuda_group_expected(const struct sx_group *group, int64_t needed) {
-    enum { MOST_TIMES = 4 };
     const double expected = (double)needed + group->new_share * group->rows_left;
-    return expected < (double)MOST_TIMES * (double)needed ? (int64_t)expected : MOST_TIMES * needed;
+    const int64_t most = needed > group->most_expected ? needed : group->most_expected;
+    return expected < (double)most ? (int64_t)expected : most;
 }
 
 /* Up to the next number with three bits in front of zeroes. */
@@ -229,6 +231,21 @@ static enum sx_status set_spec(struct sx_group *group, const struct sx_group_spe
     return SX_OK;
 }
 
+/* Bytes of the device for a group, at least. */
+static size_t group_bytes(const struct sx_group *group) {
+    enum { SLOTS = 16 };
+    size_t bytes = SLOTS + group->hashes.width;
+    for (int k = 0; k < group->n_keys; k++)
+        bytes += group->keys[k].values.width + group->keys[k].valid.width;
+    for (int a = 0; a < group->n_aggregates; a++) {
+        struct cuda_group_array *arrays[CUDA_GROUP_STATE_ARRAYS];
+        arrays_of(&group->aggregates[a], arrays);
+        for (int i = 0; i < CUDA_GROUP_STATE_ARRAYS; i++)
+            bytes += arrays[i]->width;
+    }
+    return bytes;
+}
+
 /* Issues nothing: the device is first used by what comes next. */
 enum sx_status sx_cuda_group_create(struct sx_stream *base, const struct sx_group_spec *spec,
                                     struct sx_group **out_group) {
@@ -243,6 +260,8 @@ enum sx_status sx_cuda_group_create(struct sx_stream *base, const struct sx_grou
         sx_cuda_group_destroy(base, group);
         return status;
     }
+    group->most_expected =
+        (int64_t)(((struct cuda_stream *)base)->device->limit_bytes / EXPECTED_SHARE / group_bytes(group));
     *out_group = group;
     return SX_OK;
 }

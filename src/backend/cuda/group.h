@@ -54,6 +54,7 @@ struct sx_group {
     struct cuda_group_aggregate *aggregates;
     int64_t n_groups;
     int64_t key_capacity, state_capacity; /* elements that the arrays have room for */
+    int64_t most_expected;                /* groups for which memory is taken before they are there */
     double rows_left;                     /* that are expected after this update */
     double new_share;                     /* of the last update's rows, those that made a group */
     struct cuda_group_array hashes;
@@ -85,8 +86,8 @@ enum {
 /* Room for `capacity` elements, of which `used` are kept; the others are zeroed if wanted. */
 SX_MUST_CHECK enum sx_status cuda_group_array_grow(struct cuda_stream *stream, struct cuda_group_array *array,
                                                    int64_t used, int64_t capacity, bool zeroed);
-/* Groups that there will be if the rows that are left make as many as the last ones did; `needed`, or up to
- * four times as many. */
+/* Groups that there will be if the rows that are left make as many as the last ones did; not above `needed`
+ * where they would take more than 1/16 of the device's memory. */
 int64_t cuda_group_expected(const struct sx_group *group, int64_t needed);
 /* The capacity for `needed` elements, of `expected` in the end, where there are `capacity`: the same, or
  * larger by a good part, and of few different sizes, so that memory is found again. */

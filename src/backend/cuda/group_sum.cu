@@ -135,21 +135,24 @@ __device__ static inline void note_rows(const struct cuda_group_sum &sum, int64_
 }
 
 template <typename T>
-__device__ static inline void flush(const struct cuda_group_sum &sum, int64_t group, const group_word *words,
+__device__ static inline void flush(const struct cuda_group_sums &sums, int64_t group, const group_word *words,
                                     int32_t first_word, group_word rows) {
     constexpr int N = words_of<T>::value;
     if (rows == 0)
         return;
-    note_rows(sum, group, rows);
-    if constexpr (N > 0)
-        add_atomic<N>(sum.words + group * sum.n_words, sum.n_words, first_word - sum.first_word, words,
-                      (group_word)((int64_t)words[N - 1] >> 63));
+    for (int i = 0; i < sums.n; i++) {
+        const struct cuda_group_sum &sum = sums.of[i];
+        note_rows(sum, group, rows);
+        if constexpr (N > 0)
+            add_atomic<N>(sum.words + group * sum.n_words, sum.n_words, first_word - sum.first_word, words,
+                          (group_word)((int64_t)words[N - 1] >> 63));
+    }
 }
 
 /* ---- the three ways ---- */
 
 template <typename T>
-__global__ void sum_few(struct cuda_group_input input, int64_t n_groups, struct cuda_group_sum sum,
+__global__ void sum_few(struct cuda_group_input input, int64_t n_groups, struct cuda_group_sums sums,
                         int32_t first_narrow, T) {
     constexpr int N = words_of<T>::value;
     SX_DYNAMIC_SHARED(memory);
@@ -163,7 +166,7 @@ __global__ void sum_few(struct cuda_group_input input, int64_t n_groups, struct 
         own[N * GROUP_FEW_THREADS]++;
         if constexpr (N > 0) {
             const T value = cuda_load<T>(input.values, row);
-            if (is_finite(value, sum, group))
+            if (is_finite(value, sums.of[0], group))
                 add_own<N>(own, addend_of(value, first_narrow));
         }
     }
@@ -182,13 +185,13 @@ __global__ void sum_few(struct cuda_group_input input, int64_t n_groups, struct 
         group_word words[N + 1];
         for (int w = 0; w <= N; w++)
             words[w] = all[w * GROUP_FEW_THREADS];
-        flush<T>(sum, group, words, first_narrow, words[N]);
+        flush<T>(sums, group, words, first_narrow, words[N]);
     }
 }
 
 /* 32-bit words, since those of 64 bits have no atomic addition in shared memory: [group][2 N, then rows]. */
 template <typename T>
-__global__ void sum_shared(struct cuda_group_input input, int64_t n_groups, struct cuda_group_sum sum,
+__global__ void sum_shared(struct cuda_group_input input, int64_t n_groups, struct cuda_group_sums sums,
                            int32_t first_narrow, T) {
     constexpr int N = words_of<T>::value, HALVES = 2 * N, STRIDE = HALVES + 1;
     SX_DYNAMIC_SHARED(memory);
@@ -204,7 +207,7 @@ __global__ void sum_shared(struct cuda_group_input input, int64_t n_groups, stru
         atomicAdd(&state[HALVES], 1u);
         if constexpr (N > 0) {
             const T value = cuda_load<T>(input.values, row);
-            if (!is_finite(value, sum, group))
+            if (!is_finite(value, sums.of[0], group))
                 continue;
             const struct addend a = addend_of(value, first_narrow);
             const uint32_t halves[4] = {(uint32_t)a.low, (uint32_t)(a.low >> 32), (uint32_t)a.high,
@@ -218,23 +221,27 @@ __global__ void sum_shared(struct cuda_group_input input, int64_t n_groups, stru
         group_word words[N + 1];
         for (int w = 0; w < N; w++)
             words[w] = state[2 * w] | (group_word)state[2 * w + 1] << 32;
-        flush<T>(sum, group, words, first_narrow, state[HALVES]);
+        flush<T>(sums, group, words, first_narrow, state[HALVES]);
     }
 }
 
-template <typename T> __global__ void sum_many(struct cuda_group_input input, struct cuda_group_sum sum, T) {
+template <typename T> __global__ void sum_many(struct cuda_group_input input, struct cuda_group_sums sums, T) {
     for (int64_t row = cuda_thread(); row < input.rows.n; row += cuda_threads()) {
         if (!group_takes(input, row))
             continue;
         const int64_t group = group_of(input.rows, row);
-        note_rows(sum, group, 1);
+        for (int i = 0; i < sums.n; i++)
+            note_rows(sums.of[i], group, 1);
         if constexpr (words_of<T>::value > 0) {
             const T value = cuda_load<T>(input.values, row);
-            if (!is_finite(value, sum, group))
+            if (!is_finite(value, sums.of[0], group))
                 continue;
-            const struct addend a = addend_of(value, sum.first_word);
-            const group_word words[2] = {a.low, a.high};
-            add_atomic<2>(sum.words + group * sum.n_words, sum.n_words, a.word, words, a.extension);
+            for (int i = 0; i < sums.n; i++) {
+                const struct cuda_group_sum &sum = sums.of[i];
+                const struct addend a = addend_of(value, sum.first_word);
+                const group_word words[2] = {a.low, a.high};
+                add_atomic<2>(sum.words + group * sum.n_words, sum.n_words, a.word, words, a.extension);
+            }
         }
     }
 }
@@ -243,19 +250,19 @@ enum { SHARED_BYTES = 47 << 10, SHARED_ROWS = 32 /* a thread, at least */ };
 
 template <typename T>
 static void launch_sum(cudaStream_t stream, const struct cuda_group_input &input, int64_t n_groups,
-                       const struct cuda_group_sum &sum, bool narrow, int32_t first_narrow, T zero) {
+                       const struct cuda_group_sums &sums, bool narrow, int32_t first_narrow, T zero) {
     constexpr int N = words_of<T>::value;
     const int64_t n = input.rows.n;
     const int64_t shared_bytes = n_groups * (2 * N + 1) * (int64_t)sizeof(uint32_t);
     const int64_t most = 132 * 4, blocks = n / ((int64_t)CUDA_THREADS * SHARED_ROWS) + 1;
     if (narrow && group_is_few(n_groups, N + 1))
         SX_LAUNCH(sum_few, group_few_blocks(n), GROUP_FEW_THREADS, group_few_bytes(n_groups, N + 1), stream,
-                  input, n_groups, sum, first_narrow, zero);
+                  input, n_groups, sums, first_narrow, zero);
     else if (narrow && shared_bytes <= SHARED_BYTES)
         SX_LAUNCH(sum_shared, (unsigned)(blocks < most ? blocks : most), CUDA_THREADS, (size_t)shared_bytes,
-                  stream, input, n_groups, sum, first_narrow, zero);
+                  stream, input, n_groups, sums, first_narrow, zero);
     else
-        SX_LAUNCH(sum_many, cuda_blocks(n), CUDA_THREADS, 0, stream, input, sum, zero);
+        SX_LAUNCH(sum_many, cuda_blocks(n), CUDA_THREADS, 0, stream, input, sums, zero);
 }
 
 /* ---- the words of floating-point sums ---- */
@@ -297,17 +304,17 @@ extern "C" {
 
 void cuda_group_count(cudaStream_t stream, struct cuda_group_input input, int64_t n_groups,
                       unsigned long long *counts) {
-    struct cuda_group_sum sum = {};
-    sum.counts = counts;
-    launch_sum(stream, input, n_groups, sum, true, 0, nothing{});
+    struct cuda_group_sums sums = {};
+    sums.of[sums.n++].counts = counts;
+    launch_sum(stream, input, n_groups, sums, true, 0, nothing{});
 }
 void cuda_group_sum(cudaStream_t stream, struct cuda_group_input input, int64_t n_groups,
-                    struct cuda_group_sum sum, bool narrow, int32_t first_narrow) {
+                    struct cuda_group_sums sums, bool narrow, int32_t first_narrow) {
     if (input.values.phys == SX_PHYS_I128)
-        launch_sum(stream, input, n_groups, sum, narrow, first_narrow, (sx_i128)0);
+        launch_sum(stream, input, n_groups, sums, narrow, first_narrow, (sx_i128)0);
     else
         group_dispatch_small(input.values.phys, [=](auto zero) {
-            launch_sum(stream, input, n_groups, sum, narrow, first_narrow, zero);
+            launch_sum(stream, input, n_groups, sums, narrow, first_narrow, zero);
         });
 }
 void cuda_group_range(cudaStream_t stream, struct cuda_group_input input, int64_t *range) {

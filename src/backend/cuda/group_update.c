@@ -101,10 +101,57 @@ static enum sx_status cover_digits(const struct update *update, int a) {
     return status;
 }
 
+/* ---- sums and counts of the same values: one pass ---- */
+
+static bool has_filter(const struct update *update, int a) {
+    return update->filters && update->filters[a].length >= 0;
+}
+
+static bool same_values(const struct sx_tensor *x, const struct sx_tensor *y) {
+    return x->values == y->values && x->valid == y->valid && x->layout == y->layout && x->dict == y->dict;
+}
+
+/* Whether what aggregate b adds is known from what is added for a, another one or the same. */
+static bool leads(const struct update *update, int a, int b) {
+    const struct cuda_group_aggregate *leader = &update->group->aggregates[a];
+    const struct cuda_group_aggregate *other = &update->group->aggregates[b];
+    const struct sx_tensor *values = &update->inputs[a];
+    if (leader->kind != CUDA_GROUP_SUM || leader->range >= 0 || is_left_alone(update, a) ||
+        has_filter(update, a) || has_filter(update, b))
+        return false;
+    if (other->kind == CUDA_GROUP_SUM)
+        return other->range < 0 && leader->phys == other->phys && same_values(values, &update->inputs[b]);
+    if (other->kind != CUDA_GROUP_COUNT || values->valid || input_of(update, a).all_null)
+        return false;
+    return other->spec.function == SX_AGG_COUNT_STAR ||
+           (!update->inputs[b].valid && !input_of(update, b).all_null);
+}
+
+/* The first that leads it; itself where none does. */
+static int leader_of(const struct update *update, int b) {
+    for (int a = 0; a < update->group->n_aggregates; a++)
+        if (leads(update, a, b))
+            return a;
+    return b;
+}
+
+static struct cuda_group_sum sum_or_count(const struct cuda_group_aggregate *aggregate) {
+    if (aggregate->kind == CUDA_GROUP_COUNT)
+        return (struct cuda_group_sum){.counts = aggregate->states.buffer->data};
+    return cuda_group_sum_of(aggregate);
+}
+
+static void add_sums(const struct update *update, int a, const struct cuda_group_sums *sums, bool narrow,
+                     int first_narrow) {
+    cuda_group_sum(update->stream->handle, input_of(update, a), update->group->n_groups, *sums, narrow,
+                   first_narrow);
+}
+
+/* Adds to the sum, and to all that it leads. */
 static void add_sum(const struct update *update, int a) {
-    const struct cuda_group_sum sum = cuda_group_sum_of(&update->group->aggregates[a]);
+    struct cuda_group_sums sums = {.of = {cuda_group_sum_of(&update->group->aggregates[a])}, .n = 1};
     bool narrow = true;
-    int first_narrow = sum.first_word;
+    int first_narrow = sums.of[0].first_word;
     if (has_range(update, a)) {
         enum { ROW_BITS = 32, NARROW_BITS = 3 * 64 };
         const struct digits digits = digits_of(update, a);
@@ -113,8 +160,16 @@ static void add_sum(const struct update *update, int a) {
             narrow = digits.end_bit - 64 * first_narrow + ROW_BITS <= NARROW_BITS;
         }
     }
-    cuda_group_sum(update->stream->handle, input_of(update, a), update->group->n_groups, sum, narrow,
-                   first_narrow);
+    for (int b = 0; b < update->group->n_aggregates; b++) {
+        if (b == a || is_left_alone(update, b) || leader_of(update, b) != a)
+            continue;
+        if (sums.n == CUDA_GROUP_SUMS) {
+            add_sums(update, a, &sums, narrow, first_narrow);
+            sums.n = 0;
+        }
+        sums.of[sums.n++] = sum_or_count(&update->group->aggregates[b]);
+    }
+    add_sums(update, a, &sums, narrow, first_narrow);
 }
 
 /* ---- values that are kept ---- */
@@ -215,7 +270,7 @@ static enum sx_status run_update(struct update *update, const struct sx_tensor *
         if (has_range(update, a))
             SX_TRY(cover_digits(update, a));
     for (int a = 0; a < group->n_aggregates; a++)
-        if (!is_left_alone(update, a))
+        if (!is_left_alone(update, a) && leader_of(update, a) == a)
             add_aggregate(update, a);
     SX_TRY(cuda_launched(stream, "aggregates"));
     return keep_values(update);

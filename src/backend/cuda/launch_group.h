@@ -89,6 +89,14 @@ struct cuda_group_sum {
     int32_t flag_bytes;         /* 1 or, with floating point, 4 */
 };
 
+/* Sums that get the same values; of rows without values only `counts` is there. All but the first are of
+ * integers. */
+enum { CUDA_GROUP_SUMS = 4 };
+struct cuda_group_sums {
+    struct cuda_group_sum of[CUDA_GROUP_SUMS];
+    int32_t n;
+};
+
 /* ---- group_sum.cu ---- */
 
 void cuda_group_count(cudaStream_t stream, struct cuda_group_input input, int64_t n_groups,
@@ -97,7 +105,7 @@ void cuda_group_count(cudaStream_t stream, struct cuda_group_input input, int64_
  * included (always true of integers, whose first_narrow is 0). Bytes per row: the value and its group's
  * number; with many groups a sector of sums at a random place to read and write. */
 void cuda_group_sum(cudaStream_t stream, struct cuda_group_input input, int64_t n_groups,
-                    struct cuda_group_sum sum, bool narrow, int32_t first_narrow);
+                    struct cuda_group_sums sums, bool narrow, int32_t first_narrow);
 /* range[0] = max of 1 + highest bit, range[1] = max of CUDA_GROUP_BITS - lowest bit, over finite values. */
 enum { CUDA_GROUP_BITS = 2112 };
 void cuda_group_range(cudaStream_t stream, struct cuda_group_input input, int64_t *range);
