@@ -31,7 +31,7 @@ check_tidy() {
 
 case ${1:-all} in
 format) check_format ;;
-format-fix) sources '*.c' '*.h' | xargs -r clang-format-16 -i ;;
+format-fix) sources '*.c' '*.h' '*.cu' '*.cpp' | xargs -r clang-format-16 -i ;;
 tidy) check_tidy ;;
 all)
     check_format

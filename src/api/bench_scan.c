@@ -87,20 +87,30 @@ static enum sx_status list_columns(struct bench_scan *bench, const struct sx_foo
                                         : sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for columns");
 }
 
-static bool takes_direct(const char *path) {
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_DIRECT);
+static int open_direct(const struct bench_scan *bench) {
+    return open(bench->files.paths[0], O_RDONLY | O_CLOEXEC | O_DIRECT);
+}
+
+static bool takes_direct(const struct bench_scan *bench) {
+    const int fd = open_direct(bench);
     sx_file_close(fd);
     return fd >= 0;
 }
 
-/* Also by way of the host's memory. */
+/* Also by way of the host's memory. The driver may open where it then takes no file. */
 static bool has_gds(const struct bench_scan *bench) {
     const struct sx_device_files_ops *ops = bench->db->backend->files;
     struct sx_device_files *files;
+    struct sx_device_file *file;
     if (!bench->takes_direct || !ops || ops->open(bench->db->backend, true, &files, NULL) != SX_OK)
         return false;
+    const int fd = open_direct(bench);
+    const bool has = fd >= 0 && ops->file_open(files, fd, &file, NULL) == SX_OK;
+    if (has)
+        ops->file_close(files, file);
+    sx_file_close(fd);
     ops->close(files);
-    return true;
+    return has;
 }
 
 static enum sx_status find_table(struct bench_scan *bench, const char *pattern, struct sx_error *error) {
@@ -119,7 +129,7 @@ static enum sx_status find_table(struct bench_scan *bench, const char *pattern, 
         sx_file_close(fd);
         SX_TRY(status);
     }
-    bench->takes_direct = takes_direct(bench->files.paths[0]);
+    bench->takes_direct = takes_direct(bench);
     bench->has_gds = has_gds(bench);
     return SX_OK;
 }

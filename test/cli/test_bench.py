@@ -106,16 +106,17 @@ def check_scan(scratch):
 
 def check_scan_device(scratch):
     """Page-locked memory and, where there is cuFile, files straight into the device's memory; as many bytes."""
-    for library, has_gds in ((CUFILE, True), ("/nowhere/libcufile.so.0", False)):
-        os.environ.update(STACHIO_CUDA_LIBRARY=EMULATED, STACHIO_CUFILE_LIBRARY=library)
+    for library, mode, has_gds in ((CUFILE, "", True), (CUFILE, "fileless", False), ("/nowhere/libcufile.so.0", "", False)):
+        os.environ.update(STACHIO_CUDA_LIBRARY=EMULATED, STACHIO_CUFILE_LIBRARY=library, CUFILE_EMULATOR_MODE=mode)
         try:
             results = measure_scan(scratch, os.path.join(scratch, "table"), "--device", "cuda", "--repeat", "1")["results"]
         finally:
-            del os.environ["STACHIO_CUDA_LIBRARY"], os.environ["STACHIO_CUFILE_LIBRARY"]
+            for name in ("STACHIO_CUDA_LIBRARY", "STACHIO_CUFILE_LIBRARY", "CUFILE_EMULATOR_MODE"):
+                del os.environ[name]
         ways = {(result["state"], result["way"]) for result in results}
         require(("warm", "pinned memory") in ways, str(ways))
         takes_direct = ("cold", "direct") in ways
-        require((("cold", "gds") in ways) == (has_gds and takes_direct) and ("warm", "gds") not in ways, f"{library}: {ways}")
+        require((("cold", "gds") in ways) == (has_gds and takes_direct) and ("warm", "gds") not in ways, f"{library} {mode}: {ways}")
         require(len({result["bytes"] for result in results}) == 1, str(results))
 
 

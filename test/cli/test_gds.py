@@ -97,7 +97,8 @@ def check_refused(tables):
     for options, environment, status, words in (
             (["--device", "cpu"], {}, 2, "io gds: the device is the CPU"),
             ([], nowhere, 2, "io gds: no cuFile: /nowhere/libcufile.so.0"),
-            ([], {"CUFILE_EMULATOR_MODE": "absent"}, 2, "io gds: cuFileDriverOpen: cuFile's error 5001: the nvidia-fs driver is not loaded")):
+            ([], {"CUFILE_EMULATOR_MODE": "absent"}, 2, "io gds: cuFileDriverOpen: cuFile's error 5001: the nvidia-fs driver is not loaded"),
+            ([], {"CUFILE_EMULATOR_MODE": "fileless"}, 3, "io gds: cuFileHandleRegister: cuFile's error 5027: the file is not registered")):
         refused = run(tables, "--io", "gds", "-c", QUERIES[0], *options, **environment)
         require(refused.status == status and words in refused.error and not refused.out, f"{words}: {refused}")
         require(run(tables, "--io", "auto", "-c", QUERIES[0], *options, **environment).status == 0, "auto goes on")

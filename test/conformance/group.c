@@ -371,7 +371,7 @@ static void check_shape(struct conformance *c, const struct sx_group_spec *base,
     if (!conformance_takes(c))
         return;
     spec.n_workers = shape->n_workers;
-    spec.expected_rows = (double)(shape->rows / 2 * (int)shape->fill); /* right, far too many, or too few */
+    spec.expected_rows = (double)shape->rows * 0.5 * (int)shape->fill; /* right, far too many, or too few */
     struct columns columns = {0};
     char title[160];
     snprintf(title, sizeof title, "%s, %lld rows, fill %d, nulls %g, %d workers%s%s", what,

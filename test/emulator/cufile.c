@@ -1,6 +1,7 @@
 /* What stands in for cuFile: "device" memory is malloc's, and reads are the system's. Arguments that cuFile
  * would take a slow way for, or refuse, end the program. In the environment:
  *   CUFILE_EMULATOR_MODE=absent|compat   the driver does not open; it opens, for its compatibility mode only
+ *   CUFILE_EMULATOR_MODE=fileless        it opens, and knows no way to any file
  *   CUFILE_EMULATOR_SHORT=BYTES          no read gives more
  *   CUFILE_EMULATOR_FAIL=N               the Nth read and all behind it fail
  *   CUFILE_EMULATOR_SLOW=MILLISECONDS    a read takes as long
@@ -19,7 +20,14 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-enum { PAGE_BYTES = 4096, MOST_BUFFERS = 1024, NOT_LOADED = 5001, NOT_DIRECT = 5020, NVME = 4 };
+enum {
+    PAGE_BYTES = 4096,
+    MOST_BUFFERS = 1024,
+    NOT_LOADED = 5001,
+    NOT_DIRECT = 5020,
+    NOT_REGISTERED = 5027,
+    NVME = 4
+};
 
 struct buffer {
     const char *memory;
@@ -85,6 +93,8 @@ EXPORT struct cufile_error cuFileHandleRegister(void **handle, struct cufile_des
         fail("a file before the driver, or of a strange kind", file->type);
     if (!(fcntl(file->handle.fd, F_GETFL) & O_DIRECT))
         return done(NOT_DIRECT);
+    if (is_mode("fileless"))
+        return done(NOT_REGISTERED);
     int *made = malloc(sizeof *made);
     if (!made)
         abort();

@@ -29,7 +29,8 @@ __device__ static inline uint64_t hash_key(const struct cuda_group_key &key, int
     return cuda_value_hash(key.input, row);
 }
 
-/* Four integers that follow each other share a sector of the table, since such keys come together more often than not. */
+/* Four integers that follow each other share a sector of the table, since such keys come together more often
+ * than not. */
 __device__ static inline uint64_t hash_integer(uint64_t value) {
     const uint64_t place = value & 3;
     return ((sx_hash_u64(value >> 2) & ~(uint64_t)3) | place) ^ place << 62;
@@ -116,7 +117,8 @@ __global__ void find_groups(const struct cuda_group_key *keys, int n_keys, struc
         numbers[row] = (I)find(keys, n_keys, table, row);
 }
 
-/* The same for keys that are cheap to compare: of equal ones that follow each other in a warp the first is looked for. */
+/* The same for keys that are cheap to compare: of equal ones that follow each other in a warp the first is
+ * looked for. */
 template <typename I>
 __global__ void find_runs(const struct cuda_group_key *keys, int n_keys, struct cuda_group_table table,
                           I *numbers, int64_t n) {
@@ -147,7 +149,8 @@ __global__ void new_bytes(const struct cuda_group_key *keys, int n_keys, const i
     group_word sum = 0, total;
     for (int64_t i = cuda_thread(); i < *n_new; i += cuda_threads())
         for (int k = 0; k < n_keys; k++) {
-            if (keys[k].input.phys != SX_PHYS_STRING || keys[k].is_borrowed || !key_valid(keys[k], new_rows[i]))
+            if (keys[k].input.phys != SX_PHYS_STRING || keys[k].is_borrowed ||
+                !key_valid(keys[k], new_rows[i]))
                 continue;
             const uint32_t length = cuda_value_at<struct sx_string>(keys[k].input, new_rows[i])->length_bytes;
             sum += length > SX_STRING_INLINE_BYTES ? length : 0;
@@ -228,11 +231,11 @@ void cuda_group_find(cudaStream_t stream, const struct cuda_group_key *keys, int
                      struct cuda_group_table table, struct cuda_group_numbers numbers) {
     const unsigned blocks = cuda_blocks(numbers.n);
     if (numbers.width == 4 && compares_rows)
-        SX_LAUNCH(find_runs, blocks, CUDA_THREADS, 0, stream, keys, n_keys, table,
-                  (int32_t *)numbers.numbers, numbers.n);
+        SX_LAUNCH(find_runs, blocks, CUDA_THREADS, 0, stream, keys, n_keys, table, (int32_t *)numbers.numbers,
+                  numbers.n);
     else if (compares_rows)
-        SX_LAUNCH(find_runs, blocks, CUDA_THREADS, 0, stream, keys, n_keys, table,
-                  (int64_t *)numbers.numbers, numbers.n);
+        SX_LAUNCH(find_runs, blocks, CUDA_THREADS, 0, stream, keys, n_keys, table, (int64_t *)numbers.numbers,
+                  numbers.n);
     else if (numbers.width == 4)
         SX_LAUNCH(find_groups, blocks, CUDA_THREADS, 0, stream, keys, n_keys, table,
                   (int32_t *)numbers.numbers, numbers.n);

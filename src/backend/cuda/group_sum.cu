@@ -135,8 +135,8 @@ __device__ static inline void note_rows(const struct cuda_group_sum &sum, int64_
 }
 
 template <typename T>
-__device__ static inline void flush(const struct cuda_group_sums &sums, int64_t group, const group_word *words,
-                                    int32_t first_word, group_word rows) {
+__device__ static inline void flush(const struct cuda_group_sums &sums, int64_t group,
+                                    const group_word *words, int32_t first_word, group_word rows) {
     constexpr int N = words_of<T>::value;
     if (rows == 0)
         return;
@@ -225,7 +225,8 @@ __global__ void sum_shared(struct cuda_group_input input, int64_t n_groups, stru
     }
 }
 
-template <typename T> __global__ void sum_many(struct cuda_group_input input, struct cuda_group_sums sums, T) {
+template <typename T>
+__global__ void sum_many(struct cuda_group_input input, struct cuda_group_sums sums, T) {
     for (int64_t row = cuda_thread(); row < input.rows.n; row += cuda_threads()) {
         if (!group_takes(input, row))
             continue;
