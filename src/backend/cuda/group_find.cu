@@ -29,13 +29,6 @@ __device__ static inline uint64_t hash_key(const struct cuda_group_key &key, int
     return cuda_value_hash(key.input, row);
 }
 
-/* Four integers that follow each other share a sector of the table, since such keys come together more often
- * than not. */
-__device__ static inline uint64_t hash_integer(uint64_t value) {
-    const uint64_t place = value & 3;
-    return ((sx_hash_u64(value >> 2) & ~(uint64_t)3) | place) ^ place << 62;
-}
-
 __device__ static inline bool integer_of(const struct cuda_column &column, int64_t row, uint64_t *out_value) {
     switch (column.phys) {
     case SX_PHYS_I32:
@@ -49,7 +42,7 @@ __device__ static inline bool integer_of(const struct cuda_column &column, int64
 __device__ static inline uint64_t hash_keys(const struct cuda_group_key *keys, int n_keys, int64_t row) {
     uint64_t integer;
     if (n_keys == 1 && key_valid(keys[0], row) && integer_of(keys[0].input, row, &integer))
-        return hash_integer(integer);
+        return cuda_near_hash(integer) ^ integer << 62; /* that tags differ, too */
     uint64_t hash = hash_key(keys[0], row);
     for (int k = 1; k < n_keys; k++)
         hash = sx_hash_combine(hash, hash_key(keys[k], row));

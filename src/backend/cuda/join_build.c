@@ -6,11 +6,12 @@
 
 enum {
     DIRECT_SMALL_SLOTS = 1 << 16,  /* always an array */
-    DIRECT_SLOTS_PER_ROW = 8,      /* an array up to this many slots per row, */
+    DIRECT_SLOTS_PER_ROW = 16,     /* an array up to this many slots per row, where there is memory for it, */
     DIRECT_CACHED_SLOTS = 8 << 20, /* and while it fits the cache (32 MB), up to the following */
     DIRECT_CACHED_SLOTS_PER_ROW = 128,
     FILTER_BITS_PER_ROW = 16,
-    FILTER_WORD_BITS = 32
+    FILTER_WORD_BITS = 32,
+    LEAST_FILTER_WORDS = 4
 };
 static const int64_t direct_max_rows = UINT32_MAX - 1;
 
@@ -171,16 +172,17 @@ static enum sx_status create_zeroed(struct cuda_stream *stream, size_t bytes, st
     return cuda_check(stream, cudaMemsetAsync((*out_buffer)->data, 0, bytes, stream->handle), "a table");
 }
 
-static enum sx_status make_slots(struct cuda_stream *stream, struct sx_join *join) {
+static enum sx_status make_hashed(struct cuda_stream *stream, struct sx_join *join) {
+    struct cuda_join_table *table = &join->table;
+    table->n_slots = 2 * (uint64_t)join->rows + 8; /* half full */
+    SX_TRY(create_zeroed(stream, table->n_slots * sizeof *table->slots, &join->slots));
+    table->slots = join->slots->data;
+    return SX_OK;
+}
+
+static enum sx_status make_direct(struct cuda_stream *stream, struct sx_join *join) {
     struct cuda_join_table *table = &join->table;
     const struct cuda_join_range *range = &join->ranges[0];
-    SX_TRY(cuda_join_keys_of(stream, join, join->keys, &table->keys, &join->key_list));
-    if (!is_dense(join)) {
-        table->n_slots = 2 * (uint64_t)join->rows + 8; /* half full */
-        SX_TRY(create_zeroed(stream, table->n_slots * sizeof *table->slots, &join->slots));
-        table->slots = join->slots->data;
-        return SX_OK;
-    }
     if (range->min <= range->max) {
         table->min = range->min;
         table->n_words = (uint64_t)range->max - (uint64_t)range->min + 1;
@@ -189,6 +191,12 @@ static enum sx_status make_slots(struct cuda_stream *stream, struct sx_join *joi
     SX_TRY(create_zeroed(stream, table->n_slots * sizeof *table->direct, &join->slots));
     table->direct = join->slots->data;
     return SX_OK;
+}
+
+static enum sx_status make_slots(struct cuda_stream *stream, struct sx_join *join) {
+    SX_TRY(cuda_join_keys_of(stream, join, join->keys, &join->table.keys, &join->key_list));
+    const enum sx_status status = is_dense(join) ? make_direct(stream, join) : SX_OUT_OF_MEMORY;
+    return status == SX_OUT_OF_MEMORY ? make_hashed(stream, join) : status;
 }
 
 /* Lists the rows of each slot next to each other. */
@@ -221,7 +229,7 @@ static enum sx_status make_filter(struct cuda_stream *stream, const struct sx_jo
     struct sx_buffer *words = NULL;
     const uint64_t bits = table.direct ? table.n_slots : (uint64_t)join->rows * FILTER_BITS_PER_ROW;
     enum sx_status status;
-    table.filter_words = bits / FILTER_WORD_BITS + 1;
+    table.filter_words = bits / FILTER_WORD_BITS + LEAST_FILTER_WORDS;
     SX_GO(create_zeroed(stream, table.filter_words * sizeof *table.filter, &words));
     table.filter = words->data;
     cuda_join_fill_filter(stream->handle, &table, join->rows);

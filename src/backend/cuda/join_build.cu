@@ -58,7 +58,7 @@ __device__ static inline int64_t claim_direct(const struct cuda_join_table &tabl
 template <typename K>
 __device__ static inline int64_t claim_hashed(const struct cuda_join_table &table, const K &keys, int64_t row,
                                               bool *out_met) {
-    const uint64_t hash = row_hash(keys, row);
+    const uint64_t hash = place_hash(keys, row);
     for (uint64_t slot = join_first_slot(hash, table.n_slots);; slot = join_next_slot(slot, table.n_slots)) {
         uint64_t found = table.slots[slot];
         if (!found)
@@ -131,7 +131,7 @@ template <typename K> __global__ void fill_bloom(struct cuda_join_table table, K
     for (int64_t i = cuda_thread(); i < rows; i += cuda_threads()) {
         if (!can_match(keys, i))
             continue;
-        const uint64_t hash = row_hash(keys, i);
+        const uint64_t hash = place_hash(keys, i);
         const uint32_t bits = bloom_bits(hash);
         uint32_t *word = &table.filter[join_first_slot(hash, table.filter_words)];
         if ((*word & bits) != bits)

@@ -5,6 +5,7 @@
 
 #include "backend/cuda/kernel.h"
 #include "backend/cuda/launch_join.h"
+#include "backend/cuda/value.h"
 #include "tensor/semantics_date.h"
 
 struct word_key {
@@ -79,10 +80,13 @@ __device__ static inline bool can_match(const struct any_keys &keys, int64_t row
     return true;
 }
 
-__device__ static inline uint64_t row_hash(const struct word_key &keys, int64_t row) {
-    return key_hash(keys.key, row);
+/* By which a row has its place in tables and filters. */
+__device__ static inline uint64_t place_hash(const struct word_key &keys, int64_t row) {
+    if (!cuda_is_valid(keys.key.column, row))
+        return SX_HASH_NULL;
+    return cuda_near_hash((uint64_t)join_word(keys.key.column, row));
 }
-__device__ static inline uint64_t row_hash(const struct any_keys &keys, int64_t row) {
+__device__ static inline uint64_t place_hash(const struct any_keys &keys, int64_t row) {
     uint64_t hash = key_hash(keys.keys[0], row);
     for (int k = 1; k < keys.n; k++)
         hash = sx_hash_combine(hash, key_hash(keys.keys[k], row));
@@ -114,8 +118,9 @@ __device__ static inline int64_t join_row_of(uint64_t slot) {
 __device__ static inline bool join_tag_matches(uint64_t slot, uint64_t hash) {
     return slot >> JOIN_TAG_SHIFT == (hash & 0xffff);
 }
+/* Of at least four slots, or words of a filter. */
 __device__ static inline uint64_t join_first_slot(uint64_t hash, uint64_t n_slots) {
-    return __umul64hi(hash, n_slots);
+    return __umul64hi(hash, n_slots >> 2) << 2 | (hash & 3);
 }
 __device__ static inline uint64_t join_next_slot(uint64_t slot, uint64_t n_slots) {
     return slot + 1 == n_slots ? 0 : slot + 1;
@@ -136,8 +141,9 @@ __device__ static inline int64_t direct_slot(const struct cuda_join_table &, con
 
 /* ---- bloom filter ---- */
 
-/* Four bits of a word of 32: low bits of the hash choose them, the high bits the word. */
+/* Four bits of a word of 32: low bits of the hash choose them, the high bits and the lowest two the word. */
 __device__ static inline uint32_t bloom_bits(uint64_t hash) {
+    hash >>= 2;
     return 1u << (hash & 31) | 1u << (hash >> 5 & 31) | 1u << (hash >> 10 & 31) | 1u << (hash >> 15 & 31);
 }
 

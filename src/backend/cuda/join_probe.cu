@@ -18,7 +18,7 @@ struct found {
 template <typename K>
 __device__ static inline struct found find_hashed(const struct cuda_join_table &table, const K &keys,
                                                   int64_t row) {
-    const uint64_t hash = row_hash(keys, row);
+    const uint64_t hash = place_hash(keys, row);
     const K build = build_keys(table, keys);
     for (uint64_t slot = join_first_slot(hash, table.n_slots);; slot = join_next_slot(slot, table.n_slots)) {
         const uint64_t taken = table.slots[slot];
@@ -94,7 +94,7 @@ __device__ static inline bool may_match(const struct cuda_join_table &table, con
         const int64_t slot = direct_slot(table, keys, row);
         return slot >= 0 && (table.filter[slot / 32] >> (slot % 32) & 1);
     }
-    const uint64_t hash = row_hash(keys, row);
+    const uint64_t hash = place_hash(keys, row);
     const uint32_t bits = bloom_bits(hash);
     return (table.filter[join_first_slot(hash, table.filter_words)] & bits) == bits;
 }
