@@ -221,8 +221,8 @@ void stachio_close(struct stachio_db *db) {
  * may be small. */
 enum { READER_THREADS = 16 };
 
-static const char *find_stand_in(void *context, const char *const *files, int n_files) {
-    return sx_storage_stand_in(context, files, n_files);
+static const char *find_stand_in(void *context, const char *const *files, int n_files, int *out_version) {
+    return sx_storage_stand_in(context, files, n_files, out_version);
 }
 
 static enum sx_status start_storage(struct stachio_db *db, struct sx_error *error) {

@@ -388,6 +388,7 @@ enum sx_status sx_duckdb_convert(const char *json, size_t length_bytes, const st
         .b = {.arena = &query.arena, .error = &local}, .tables = tables, .n_tables = n_tables};
     query.root = convert_root(&convert, root, names, n_names);
     query.n_materialized = convert.b.n_materialized;
+    query.names_files = convert.names_files;
     json_object_put(root);
     enum sx_status status = query.root ? SX_OK : local.status;
     if (!query.root && status == SX_OK)

@@ -32,6 +32,7 @@ struct sx_convert {
     int32_t n_tables;
     struct sx_definition *ctes;
     struct sx_definition *delim;
+    bool names_files; /* see sx_query_plan */
 };
 
 /* JSON text of json_serialize_plan -> plan; names of the answer's columns are copied to the arena. `n_names`

@@ -18,6 +18,7 @@ struct sx_frontend_table {
     /* views are made when a statement first mentions them: binding one reads a footer */
     enum sx_view view;
     char *stand_in; /* path in a VIEW_STAND_IN's place of the files; else NULL */
+    int stand_in_version;
 };
 
 /* A query's plan as DuckDB gave it. */

@@ -321,10 +321,12 @@ bool sx_frontend_mentions(const char *sql, const char *name) {
 }
 
 /* Of the table's files as they are now. */
-static const char *find_stand_in(struct sx_frontend *frontend, const struct sx_frontend_table *table) {
+static const char *find_stand_in(struct sx_frontend *frontend, const struct sx_frontend_table *table,
+                                 int *out_version) {
     const struct sx_stand_in_source *source = &frontend->stand_ins;
-    return source->find ? source->find(source->context, (const char *const *)table->files, table->n_files)
-                        : NULL;
+    return source->find
+               ? source->find(source->context, (const char *const *)table->files, table->n_files, out_version)
+               : NULL;
 }
 
 enum sx_status sx_duckdb_refuse_parts(const struct sx_frontend *frontend, const char *sql,
@@ -339,11 +341,14 @@ enum sx_status sx_duckdb_refuse_parts(const struct sx_frontend *frontend, const 
 
 static enum sx_status make_planning_view(struct sx_frontend *frontend, struct sx_frontend_table *table,
                                          struct sx_error *error) {
-    const char *stand_in = find_stand_in(frontend, table);
-    if (stand_in && table->view == SX_VIEW_STAND_IN && strcmp(stand_in, table->stand_in) == 0)
+    int version = 0;
+    const char *stand_in = find_stand_in(frontend, table, &version);
+    if (stand_in && table->view == SX_VIEW_STAND_IN && version == table->stand_in_version)
         return SX_OK;
-    if (stand_in && make_view(frontend, table, stand_in, NULL) == SX_OK)
+    if (stand_in && make_view(frontend, table, stand_in, NULL) == SX_OK) {
+        table->stand_in_version = version;
         return SX_OK;
+    }
     return table->view == SX_VIEW_FILES ? SX_OK : make_view(frontend, table, NULL, error);
 }
 

@@ -92,7 +92,8 @@ static enum sx_status convert_result(struct sx_frontend *frontend, duckdb_result
     json[length] = '\0';
     SX_GO(reported_error(json, length, error));
     SX_GO(convert(frontend, json, length, binding->names, binding->n_names, out_plan, error));
-    sx_plan_memo_keep(frontend, binding, json, length);
+    if (!out_plan->names_files)
+        sx_plan_memo_keep(frontend, binding, json, length);
 out:
     free(json);
     duckdb_destroy_data_chunk(&chunk);

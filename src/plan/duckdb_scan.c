@@ -24,9 +24,13 @@ static bool is_path(struct json_object *path, const char *wanted) {
     return strcmp(json_object_get_string(path), wanted) == 0;
 }
 
+static bool is_stand_in(struct json_object *files, const struct sx_table_files *table) {
+    return table->stand_in && sx_json_length(files) == 1 && is_path(sx_json_item(files, 0), table->stand_in);
+}
+
 static bool is_over(struct json_object *files, const struct sx_table_files *table) {
     const int32_t n = sx_json_length(files);
-    if (n == 1 && table->stand_in && is_path(sx_json_item(files, 0), table->stand_in))
+    if (is_stand_in(files, table))
         return true;
     if (n != table->n_files)
         return false;
@@ -65,6 +69,7 @@ static bool convert_files(struct scan *s) {
         if (!json_object_is_type(sx_json_item(files, i), json_type_string))
             return sx_build_malformed(&c->b, "a file without a name");
     const struct sx_table_files *table = find_table(c, files);
+    c->names_files |= !table || !is_stand_in(files, table);
     const int32_t n = table ? table->n_files : sx_json_length(files);
     const char **paths = SX_ARENA_ARRAY(c->b.arena, n, const char *);
     if (n == 0)

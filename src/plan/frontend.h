@@ -26,8 +26,9 @@ SX_MUST_CHECK enum sx_status sx_frontend_add_table(struct sx_frontend *frontend,
                                                    struct sx_error *error);
 /* What planning may read in place of a table's files; see storage/stand_in.h. */
 struct sx_stand_in_source {
-    /* A path that is valid until the next call for the same files, or NULL: there is none. */
-    const char *(*find)(void *context, const char *const *files, int n_files);
+    /* A path that is valid until the next call for the same files, or NULL: there is none. What the file
+     * tells is the same as long as the version is. */
+    const char *(*find)(void *context, const char *const *files, int n_files, int *out_version);
     void *context;
 };
 void sx_frontend_set_stand_ins(struct sx_frontend *frontend, struct sx_stand_in_source source);

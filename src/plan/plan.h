@@ -227,6 +227,7 @@ struct sx_query_plan {
     struct sx_plan *root;
     int32_t n_materialized; /* ids are below */
     bool is_known;          /* made of what DuckDB planned when the query came before */
+    bool names_files;       /* a scan is of files that are no table's stand-in */
 };
 
 void sx_query_plan_release(struct sx_query_plan *query);

@@ -175,6 +175,7 @@ struct stand_in {
     struct sx_file_stamp *stamps;
     int n_files;
     int fd; /* -1: there can be none, as long as the files are the same */
+    int version;
     char path[PATH_BYTES];
 };
 
@@ -271,10 +272,9 @@ static void make(struct sx_storage *storage, struct stand_in *stand_in) {
             sx_footer_cache_get(storage->footers, stand_in->files[n], &footers[n], &stamp, NULL) == SX_OK &&
             sx_file_stamp_equal(&stamp, &stand_in->stamps[n]);
     }
-    if (complete && sx_stand_in_write(footers, n, &bytes))
-        stand_in->fd = make_file(&bytes, ++storage->stand_ins->n_made);
-    else
-        stand_in->fd = -1;
+    stand_in->version = ++storage->stand_ins->n_made;
+    stand_in->fd =
+        complete && sx_stand_in_write(footers, n, &bytes) ? make_file(&bytes, stand_in->version) : -1;
     snprintf(stand_in->path, sizeof stand_in->path, "/proc/self/fd/%d", stand_in->fd);
     sx_file_close(previous); /* only now, so that the path is another one */
     for (int f = 0; f < n; f++)
@@ -283,7 +283,8 @@ static void make(struct sx_storage *storage, struct stand_in *stand_in) {
     sx_bytes_release(&bytes);
 }
 
-const char *sx_storage_stand_in(struct sx_storage *storage, const char *const *files, int n_files) {
+const char *sx_storage_stand_in(struct sx_storage *storage, const char *const *files, int n_files,
+                                int *out_version) {
     if (!storage->stand_ins)
         storage->stand_ins = calloc(1, sizeof *storage->stand_ins);
     if (!storage->stand_ins || n_files < 1)
@@ -295,5 +296,6 @@ const char *sx_storage_stand_in(struct sx_storage *storage, const char *const *f
         return NULL;
     if (!is_current(stand_in))
         make(storage, stand_in);
+    *out_version = stand_in->version;
     return stand_in->fd < 0 ? NULL : stand_in->path;
 }

@@ -19,8 +19,9 @@ struct sx_stand_ins;
 void sx_stand_ins_destroy(struct sx_stand_ins *stand_ins); /* NULL allowed */
 
 /* Path of the file, in memory; valid until the storage ends or one of the files has changed, after which the
- * next call gives another path. NULL: there is none, and the files themselves will tell what is wrong with
- * them. Not thread-safe. */
-const char *sx_storage_stand_in(struct sx_storage *storage, const char *const *files, int n_files);
+ * next call gives another path and version. A path may come again, a version of this storage's does not.
+ * NULL: there is none, and the files themselves will tell what is wrong with them. Not thread-safe. */
+const char *sx_storage_stand_in(struct sx_storage *storage, const char *const *files, int n_files,
+                                int *out_version);
 
 #endif

@@ -86,6 +86,24 @@ def check_changed(folder):
     require(out.splitlines()[1::2] == ["0,"] * 2 + ["100,text 5000"] * 2, out)
 
 
+def check_two_tables(folder):
+    """Two tables of one file, which is another one before each statement: both look at it in turn."""
+    path, asked = os.path.join(folder, "both.parquet"), "SELECT count(*), max(v) FROM a WHERE v >= 5000"
+    steps = [(0, f"{asked}; SELECT count(*) FROM b"), (0, "SELECT count(*) FROM b"), (0, asked), (0, "SELECT count(*) FROM b"), (5000, asked)]
+    scripts = [os.path.join(folder, f"script {i}") for i in range(len(steps))]
+    for script in scripts:
+        os.mkfifo(script)
+    write(path, 0, ROWS)
+    command = [*stachio_command(), "-t", f"a={path}", "-t", f"b={path}", "--format", "csv", *(part for script in scripts for part in ("-f", script))]
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as process:
+        for i, (first, sql) in enumerate(steps):
+            with open_pipe(scripts[i], process) as pipe:
+                write(path, first, ROWS + i)
+                pipe.write(sql)
+        out = process.communicate(timeout=TIMEOUT_S)[0].decode()
+    require(out.splitlines()[1::2] == ["0,", "1000", "1001", "0,", "1003", "1004,6003"], out)
+
+
 def main():
     checks = Checks()
     with scratch_directory() as scratch:
@@ -97,6 +115,7 @@ def main():
         cases += [(f"plan: {name}", functools.partial(check_known, tables, f"{scratch}/t.parquet", statements))
                   for name, statements in PLANS.items()]
         cases.append(("null order", functools.partial(check_null_order, tables)))
+        cases.append(("two tables", functools.partial(check_two_tables, f"{scratch}/changed")))
         checks.run_all([*cases, ("changed", functools.partial(check_changed, f"{scratch}/changed"))])
     checks.finish()
 

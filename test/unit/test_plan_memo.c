@@ -9,6 +9,7 @@
 static const char *const lasting[] = {
     "SELECT sum(v), 'a known text' FROM t WHERE day > DATE '1998-12-01' - INTERVAL 90 DAYS GROUP BY ALL",
     "WITH x AS (SELECT * FROM t) SELECT substring(s FROM 1 FOR 2), extract(year FROM day) FROM x",
+    "SELECT concat(a, ' ', b, '') FROM t\nWHERE x = 'a'\nOR y = 'b'",
     "SELECT \"knowing\", nowhere, rerandom FROM t",
 };
 
@@ -22,6 +23,10 @@ static const char *const changing[] = {
     "SELECT count(*) FROM \"x.CSV\"",
     "SELECT count(*) FROM query_table('t')",
     "SELECT getvariable('x') + v FROM t",
+    "SELECT v FROM t WHERE Age(day) > INTERVAL 1 DAY",
+    "SELECT '12:00'::TIMETZ AT TIME ZONE 'America/New_York'",
+    "SELECT count(*) FROM E'x.p\\x61rquet'",
+    "SELECT count(*) FROM 'x.par' -- in two\n 'quet'",
     "SELECT current_setting('threads')",
 };
 

@@ -133,19 +133,22 @@ static void test_changes(void) {
     assert(sx_storage_create(&options, &storage, &error) == SX_OK);
     const char *file = in_scratch("changes.parquet");
     char before[64] = "";
+    int version = 0, same;
     for (int n = 1; n < 20; n++) {
         char query[64], expected[16];
         snprintf(query, sizeof query, "SELECT * FROM range(%d) r(a)", n);
         snprintf(expected, sizeof expected, "%d", n);
         (void)write_by_duckdb("changes.parquet", query, "");
-        const char *path = sx_storage_stand_in(storage, &file, 1);
-        assert(path && strcmp(path, before) != 0 && sx_storage_stand_in(storage, &file, 1) == path);
+        const int previous = version;
+        const char *path = sx_storage_stand_in(storage, &file, 1, &version);
+        assert(path && strcmp(path, before) != 0 && sx_storage_stand_in(storage, &file, 1, &same) == path);
+        assert(version > previous && same == version);
         char *found = ask(counts, path, "");
         assert(strcmp(found, expected) == 0);
         duckdb_free(found);
         snprintf(before, sizeof before, "%s", path);
     }
-    assert(unlink(file) == 0 && !sx_storage_stand_in(storage, &file, 1));
+    assert(unlink(file) == 0 && !sx_storage_stand_in(storage, &file, 1, &version));
     sx_storage_destroy(storage);
     sx_pool_destroy(pool);
 }

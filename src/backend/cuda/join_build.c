@@ -6,9 +6,12 @@
 
 enum {
     DIRECT_SMALL_SLOTS = 1 << 16,  /* always an array */
-    DIRECT_SLOTS_PER_ROW = 16,     /* an array up to this many slots per row, where there is memory for it, */
+    DIRECT_SLOTS_PER_ROW = 8,      /* an array up to this many slots per row, */
     DIRECT_CACHED_SLOTS = 8 << 20, /* and while it fits the cache (32 MB), up to the following */
     DIRECT_CACHED_SLOTS_PER_ROW = 128,
+    DIRECT_SPARSE_SLOTS_PER_ROW = 16, /* or these, if a slot's bytes, with a run's, come to no more than */
+    DIRECT_SLOT_BYTES = 12,
+    DIRECT_SPARSE_SHARE = 16, /* this part of the device's memory */
     FILTER_BITS_PER_ROW = 16,
     FILTER_WORD_BITS = 32,
     LEAST_FILTER_WORDS = 4
@@ -154,7 +157,7 @@ out:
 /* ---- join_build ---- */
 
 /* Whether the only key's words are few enough for an array. */
-static bool is_dense(const struct sx_join *join) {
+static bool is_dense(const struct cuda_stream *stream, const struct sx_join *join) {
     const struct cuda_join_range *range = &join->ranges[0];
     const uint64_t rows = (uint64_t)join->rows;
     if (join->n_keys != 1 || !cuda_join_has_range(join->types[0]) || join->rows == 0 ||
@@ -164,7 +167,9 @@ static bool is_dense(const struct sx_join *join) {
         return true;
     const uint64_t distance = (uint64_t)range->max - (uint64_t)range->min;
     return distance < DIRECT_SMALL_SLOTS || distance / DIRECT_SLOTS_PER_ROW < rows ||
-           (distance < DIRECT_CACHED_SLOTS && distance / DIRECT_CACHED_SLOTS_PER_ROW < rows);
+           (distance < DIRECT_CACHED_SLOTS && distance / DIRECT_CACHED_SLOTS_PER_ROW < rows) ||
+           (distance / DIRECT_SPARSE_SLOTS_PER_ROW < rows &&
+            distance < stream->device->limit_bytes / DIRECT_SPARSE_SHARE / DIRECT_SLOT_BYTES);
 }
 
 static enum sx_status create_zeroed(struct cuda_stream *stream, size_t bytes, struct sx_buffer **out_buffer) {
@@ -195,8 +200,7 @@ static enum sx_status make_direct(struct cuda_stream *stream, struct sx_join *jo
 
 static enum sx_status make_slots(struct cuda_stream *stream, struct sx_join *join) {
     SX_TRY(cuda_join_keys_of(stream, join, join->keys, &join->table.keys, &join->key_list));
-    const enum sx_status status = is_dense(join) ? make_direct(stream, join) : SX_OUT_OF_MEMORY;
-    return status == SX_OUT_OF_MEMORY ? make_hashed(stream, join) : status;
+    return is_dense(stream, join) ? make_direct(stream, join) : make_hashed(stream, join);
 }
 
 /* Lists the rows of each slot next to each other. */
