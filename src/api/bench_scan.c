@@ -206,7 +206,7 @@ static enum sx_status scan_once(const struct bench_scan *bench, struct sx_storag
         .column_names = bench->names,
         .column_types = bench->types,
         .n_columns = bench->n_columns,
-        .queue_bytes = (size_t)256 << 20,
+        .queue_bytes = SX_QUEUE_BYTES,
     };
     struct run run = {.variant = variant, .lock = PTHREAD_MUTEX_INITIALIZER};
     struct sx_scan_progress progress;
@@ -239,20 +239,18 @@ static enum sx_status raw_once(const struct bench_scan *bench, bool is_warm, int
     return status;
 }
 
-static enum sx_status measure_bound(const struct bench_scan *bench, bool is_warm, int n_threads,
-                                    double *out_bytes_per_second, struct sx_error *error) {
+/* A variant under measurement. */
+struct attempt {
+    const struct variant *variant;
+    struct sx_storage *storage;
     double seconds[MOST_RUNS];
-    for (int r = 0; r < bench->runs; r++) {
-        SX_TRY(set_warmth(bench, is_warm, error));
-        SX_TRY(raw_once(bench, is_warm, n_threads, &seconds[r], error));
-    }
-    *out_bytes_per_second = (double)bench->files_bytes / sx_median(seconds, bench->runs);
-    return SX_OK;
-}
+    int64_t bytes;
+};
 
-static enum sx_status measure_variant(const struct bench_scan *bench, const struct variant *variant,
-                                      bool is_warm, int n_threads, double bound, struct sx_error *error) {
+static enum sx_status open_attempt(const struct bench_scan *bench, struct attempt *attempt, int n_threads,
+                                   struct sx_error *error) {
     struct stachio_db *db = bench->db;
+    const struct variant *variant = attempt->variant;
     const struct sx_storage_options options = {
         .pool = variant->is_pinned && db->io_pool ? db->io_pool : db->pool,
         .direct_pool = db->direct_pool,
@@ -262,31 +260,46 @@ static enum sx_status measure_variant(const struct bench_scan *bench, const stru
         .backend = db->backend,
         .cache_bytes = variant->is_cached ? SIZE_MAX : 0,
     };
-    struct sx_storage *storage;
-    double seconds[MOST_RUNS], ignored;
-    int64_t bytes = 0;
-    SX_TRY(sx_storage_create(&options, &storage, error));
-    enum sx_status status =
-        variant->is_cached ? scan_once(bench, storage, variant, n_threads, &ignored, &bytes, error) : SX_OK;
-    for (int r = 0; r < bench->runs && status == SX_OK; r++) {
-        status = set_warmth(bench, is_warm, error);
-        if (status == SX_OK)
-            status = scan_once(bench, storage, variant, n_threads, &seconds[r], &bytes, error);
-    }
-    sx_storage_destroy(storage);
-    SX_TRY(status);
+    double ignored;
+    SX_TRY(sx_storage_create(&options, &attempt->storage, error));
+    return variant->is_cached ? scan_once(bench, attempt->storage, variant, n_threads, &ignored,
+                                          &attempt->bytes, error)
+                              : SX_OK;
+}
+
+static void report(const struct bench_scan *bench, struct attempt *attempt, bool is_warm, int n_threads,
+                   double raw_seconds) {
     const struct stachio_bench_scan_result result = {
-        .name = variant->name,
+        .name = attempt->variant->name,
         .is_warm = is_warm,
-        .device = sx_db_device(db),
+        .device = sx_db_device(bench->db),
         .threads = n_threads,
         .files = bench->files.n_paths,
         .runs = bench->runs,
-        .bytes = bytes,
-        .seconds = sx_median(seconds, bench->runs),
-        .bound_bytes_per_second = bound,
+        .bytes = attempt->bytes,
+        .seconds = sx_median(attempt->seconds, bench->runs),
+        .bound_bytes_per_second = (double)bench->files_bytes / raw_seconds,
     };
     bench->result(bench->context, &result);
+}
+
+/* One run of each in turn, raw reads first: disks that others use, or that have a budget, change with time. */
+static enum sx_status run_attempts(const struct bench_scan *bench, struct attempt *attempts, int n_attempts,
+                                   bool is_warm, int n_threads, struct sx_error *error) {
+    double raw_seconds[MOST_RUNS];
+    for (int r = 0; r < bench->runs; r++) {
+        SX_TRY(set_warmth(bench, is_warm, error));
+        SX_TRY(raw_once(bench, is_warm, n_threads, &raw_seconds[r], error));
+        for (int a = 0; a < n_attempts; a++) {
+            struct attempt *attempt = &attempts[a];
+            SX_TRY(set_warmth(bench, is_warm, error));
+            SX_TRY(scan_once(bench, attempt->storage, attempt->variant, n_threads, &attempt->seconds[r],
+                             &attempt->bytes, error));
+        }
+    }
+    const double raw = sx_median(raw_seconds, bench->runs);
+    for (int a = 0; a < n_attempts; a++)
+        report(bench, &attempts[a], is_warm, n_threads, raw);
     return SX_OK;
 }
 
@@ -300,15 +313,27 @@ static bool is_wanted(const struct bench_scan *bench, const struct variant *vari
     return is_warm ? !variant->only_cold : !variant->is_cached;
 }
 
+static enum sx_status measure_all(const struct bench_scan *bench, bool is_warm, int n_threads,
+                                  struct sx_error *error) {
+    struct attempt attempts[N_VARIANTS] = {0};
+    int n_attempts = 0;
+    enum sx_status status = SX_OK;
+    for (int v = 0; v < N_VARIANTS && status == SX_OK; v++)
+        if (is_wanted(bench, &variants[v], is_warm, n_threads)) {
+            attempts[n_attempts].variant = &variants[v];
+            status = open_attempt(bench, &attempts[n_attempts++], n_threads, error);
+        }
+    if (status == SX_OK)
+        status = run_attempts(bench, attempts, n_attempts, is_warm, n_threads, error);
+    for (int a = 0; a < n_attempts; a++)
+        sx_storage_destroy(attempts[a].storage);
+    return status;
+}
+
 static enum sx_status measure(const struct bench_scan *bench, int most_threads, struct sx_error *error) {
     for (int is_warm = 0; is_warm <= 1; is_warm++)
-        for (int n_threads = 1; n_threads <= most_threads; n_threads *= 2) {
-            double bound;
-            SX_TRY(measure_bound(bench, is_warm, n_threads, &bound, error));
-            for (int v = 0; v < N_VARIANTS; v++)
-                if (is_wanted(bench, &variants[v], is_warm, n_threads))
-                    SX_TRY(measure_variant(bench, &variants[v], is_warm, n_threads, bound, error));
-        }
+        for (int n_threads = 1; n_threads <= most_threads; n_threads *= 2)
+            SX_TRY(measure_all(bench, is_warm, n_threads, error));
     return SX_OK;
 }
 

@@ -12,7 +12,7 @@
 
 /* Bytes that all scans of a query may read ahead: enough for large requests, little beside the limit. */
 static size_t queue_bytes(struct stachio_db *db) {
-    const size_t most = (size_t)256 << 20, least = (size_t)8 << 20;
+    const size_t most = SX_QUEUE_BYTES, least = (size_t)8 << 20;
     size_t limit = sx_pool_usage(db->pool).limit_bytes;
     if (!limit || limit / 8 > most)
         return most;

@@ -65,8 +65,10 @@ static enum sx_status read_buffered(struct sx_read_request *request, const struc
         if (request->cancel && atomic_load_explicit(request->cancel, memory_order_relaxed))
             return sx_error_set(error, SX_CANCELLED, "the query was cancelled");
         const int64_t left = read->length_bytes - done;
-        SX_TRY(read_piece(request, read->offset + done, left < most_request_bytes ? left : most_request_bytes,
-                          (uint8_t *)read->buffer->data + done, error));
+        const int64_t bytes = left < most_request_bytes ? left : most_request_bytes;
+        SX_TRY(read_piece(request, read->offset + done, bytes, (uint8_t *)read->buffer->data + done, error));
+        if (request->arrived)
+            request->arrived(request->context, bytes);
     }
     return SX_OK;
 }
@@ -150,7 +152,13 @@ static enum sx_status read_direct(struct sx_reader *reader, struct sx_read_reque
                                   size_t alignment, struct sx_error *error) {
     struct sx_transfer *list = calloc((size_t)request->n_reads + 1, sizeof *list);
     int *reads = calloc((size_t)request->n_reads + 1, sizeof *reads);
-    struct sx_transfers transfers = {direct_fd, request->fd, alignment, request->cancel, list, 0, 0};
+    struct sx_transfers transfers = {.fd = direct_fd,
+                                     .buffered_fd = request->fd,
+                                     .alignment = alignment,
+                                     .cancel = request->cancel,
+                                     .arrived = request->arrived,
+                                     .context = request->context,
+                                     .list = list};
     enum sx_status status =
         list && reads ? read_mixed(reader, request, &transfers, list, reads, error)
                       : sx_error_set(error, SX_OUT_OF_MEMORY, "out of memory: no memory for reading");

@@ -39,7 +39,10 @@ struct sx_read_request {
     int fd;                    /* open for reading, without O_DIRECT */
     int64_t table_bytes;       /* of all files that are being gone through */
     const atomic_bool *cancel; /* may be NULL */
-    struct sx_read *reads;     /* offsets ascending; buffers NULL */
+    /* Called on the same thread with bytes that have come; may be NULL. */
+    void (*arrived)(void *context, int64_t bytes);
+    void *context;
+    struct sx_read *reads; /* offsets ascending; buffers NULL */
     int n_reads;
     bool is_cold; /* in: something was not in the page cache before; out: or now */
     int failed;   /* out: the read that an error is about */

@@ -26,7 +26,9 @@ static bool are_alike(const struct sx_scan *scan, const struct scan_unit *a, con
 /* Row groups go into a batch as long as it has not too many rows, nor takes more than a part of the queue. */
 enum sx_status scan_list_batches(struct sx_scan *scan, struct sx_error *error) {
     enum { PARTS_OF_QUEUE = 4 };
-    const size_t most_bytes = scan->queue_bytes / PARTS_OF_QUEUE;
+    static const size_t enough_bytes = (size_t)64 << 20; /* for a large copy */
+    const size_t part_bytes = scan->queue_bytes / PARTS_OF_QUEUE;
+    const size_t most_bytes = part_bytes < enough_bytes ? part_bytes : enough_bytes;
     scan->batches = SX_ARENA_ARRAY(&scan->arena, scan->n_units, struct scan_batch);
     if (!scan->batches)
         return sx_error_set(error, SX_OUT_OF_MEMORY, "out of memory: no memory for a scan");
@@ -47,6 +49,7 @@ enum sx_status scan_list_batches(struct sx_scan *scan, struct sx_error *error) {
             bytes = unit_bytes;
         }
         left -= unit_rows;
+        scan->units[u].batch = scan->n_batches - 1;
     }
     return SX_OK;
 }

@@ -115,9 +115,35 @@ bool scan_reclaim_others(struct sx_scan *scan) {
 
 /* ---- reader threads ---- */
 
-/* Of the row groups of a batch, which are read one after another. */
-static size_t in_flight_bytes(const struct sx_scan *scan, const struct scan_batch *batch) {
-    return scan_batch_bytes(scan, batch) / (size_t)batch->n_units;
+static size_t least(size_t a, size_t b) {
+    return a < b ? a : b;
+}
+
+/* A batch's row groups are read one after another, so what is in flight is one of them at most. */
+static void set_left(struct sx_storage *storage, struct scan_batch *batch, size_t unit_bytes,
+                     size_t left_bytes) {
+    const size_t in_flight = least(unit_bytes, left_bytes);
+    storage->in_flight_bytes += in_flight - batch->in_flight_bytes;
+    batch->in_flight_bytes = in_flight;
+    batch->left_bytes = left_bytes;
+}
+
+void scan_note_arrived(struct sx_scan *scan, int batch, int64_t bytes) {
+    struct sx_storage *storage = scan->storage;
+    struct scan_batch *of = &scan->batches[batch];
+    pthread_mutex_lock(&storage->lock);
+    if (of->is_ahead) {
+        set_left(storage, of, of->in_flight_bytes, of->left_bytes - least((size_t)bytes, of->left_bytes));
+        if (storage->in_flight_bytes <= most_in_flight_bytes / 2)
+            pthread_cond_signal(&storage->work);
+    }
+    pthread_mutex_unlock(&storage->lock);
+}
+
+/* A row group that alone is more begins when half of it is free: the disk is not to run dry in between. */
+static bool is_room_in_flight(const struct sx_storage *storage, size_t unit_bytes) {
+    return storage->in_flight_bytes == 0 ||
+           storage->in_flight_bytes + least(unit_bytes, most_in_flight_bytes / 2) <= most_in_flight_bytes;
 }
 
 static bool wants_reading(struct sx_scan *scan) {
@@ -128,8 +154,7 @@ static bool wants_reading(struct sx_scan *scan) {
     if (batch < 0)
         return false;
     const size_t bytes = scan_batch_bytes(scan, &scan->batches[batch]);
-    const size_t in_flight = scan->storage->in_flight_bytes;
-    if (in_flight > 0 && in_flight + in_flight_bytes(scan, &scan->batches[batch]) > most_in_flight_bytes)
+    if (!is_room_in_flight(scan->storage, bytes / (size_t)scan->batches[batch].n_units))
         return false;
     return scan->queued_bytes == 0 ||
            (bytes <= scan->queue_bytes && scan->queued_bytes <= scan->queue_bytes - bytes);
@@ -139,15 +164,15 @@ static void read_ahead(struct sx_scan *scan) {
     struct sx_error error = {0};
     struct scan_group *group = NULL;
     int batch = scan_peek(scan);
-    size_t bytes = scan_batch_bytes(scan, &scan->batches[batch]);
-    const size_t in_flight = in_flight_bytes(scan, &scan->batches[batch]);
+    struct scan_batch *of = &scan->batches[batch];
+    const size_t bytes = scan_batch_bytes(scan, of);
     scan->queued_bytes += bytes;
-    scan->storage->in_flight_bytes += in_flight;
+    set_left(scan->storage, of, bytes / (size_t)of->n_units, bytes);
     scan->n_ahead++;
-    scan->batches[batch].is_ahead = true;
+    of->is_ahead = true;
     enum sx_status status = scan_read_claimed(scan, batch, &group, &error);
-    scan->batches[batch].is_ahead = false;
-    scan->storage->in_flight_bytes -= in_flight;
+    of->is_ahead = false;
+    set_left(scan->storage, of, 0, 0);
     scan->n_ahead--;
     if (status == SX_OK && group) {
         group->queued_bytes = bytes;

@@ -63,6 +63,7 @@ struct scan_unit {
     int file;
     int group;
     int64_t first_row;
+    int batch; /* that it is in */
 };
 
 enum batch_state { BATCH_WAITING, BATCH_READING, BATCH_DONE };
@@ -70,8 +71,11 @@ enum batch_state { BATCH_WAITING, BATCH_READING, BATCH_DONE };
 /* Consecutive row groups that go to one caller. */
 struct scan_batch {
     int first_unit, n_units;
-    enum batch_state state; /* under the storage's lock, as is the next */
-    bool is_ahead;          /* being read by a reader thread */
+    /* Under the storage's lock. */
+    enum batch_state state;
+    bool is_ahead;          /* being read by a reader thread, */
+    size_t left_bytes;      /* which waits for so many, about, */
+    size_t in_flight_bytes; /* so many of them at the same time */
 };
 
 /* What pruning did to the row groups of a batch. */
@@ -253,6 +257,9 @@ bool scan_reclaim_others(struct sx_scan *scan);
 
 /* Drops what is ready; the batches wait again. */
 bool scan_drop_ready(struct sx_scan *scan);
+
+/* Bytes of the batch have come from the file: reader threads may begin with the next. Takes the lock. */
+void scan_note_arrived(struct sx_scan *scan, int batch, int64_t bytes);
 
 /* Body of a reader thread; the context is the storage. */
 void *scan_reader_main(void *context);

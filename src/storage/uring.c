@@ -82,6 +82,7 @@ static void give_ring(struct sx_rings *rings, struct ring *ring) {
 /* A part of a transfer that is in flight. */
 struct piece {
     struct sx_transfer part;
+    size_t bytes; /* of it when it was cut */
     int transfer;
     int tries;
 };
@@ -120,7 +121,7 @@ static bool cut_piece(struct reading *reading, struct piece *out_piece) {
     const size_t length = left < piece_bytes ? left : piece_bytes;
     const struct sx_transfer part = {whole->offset + (int64_t)at, length, needed < length ? needed : length,
                                      whole->to + at};
-    *out_piece = (struct piece){.part = part, .transfer = reading->next};
+    *out_piece = (struct piece){.part = part, .bytes = length, .transfer = reading->next};
     reading->next_at += length;
     return true;
 }
@@ -142,6 +143,8 @@ static bool goes_on(struct piece *piece, ssize_t result, size_t alignment) {
  * found again and told. */
 static enum sx_status complete(struct sx_transfers *transfers, const struct piece *piece, ssize_t result,
                                struct sx_error *error) {
+    if (transfers->arrived)
+        transfers->arrived(transfers->context, (int64_t)piece->bytes);
     const size_t done = result > 0 ? (size_t)result : 0;
     if (done >= piece->part.needed_bytes)
         return SX_OK;

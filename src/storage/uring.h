@@ -13,7 +13,9 @@ struct sx_transfers {
     int fd;          /* with O_DIRECT */
     int buffered_fd; /* of the same file without, for what the other can't read */
     size_t alignment;
-    const atomic_bool *cancel; /* may be NULL */
+    const atomic_bool *cancel;                     /* may be NULL */
+    void (*arrived)(void *context, int64_t bytes); /* may be NULL */
+    void *context;
     const struct sx_transfer *list;
     int count;
     int failed; /* out: the transfer that an error is about */
