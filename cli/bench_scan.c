@@ -12,9 +12,9 @@ struct bench_scan {
 
 static void add_heads(struct bench_scan *bench, const struct stachio_bench_scan_result *result) {
     text_format(&bench->report.table.text,
-                "On %s, files: %d, runs: %d\n%-5s %7s  %-16s %10s %10s %8s %10s %8s\n", result->device,
+                "On %s, files: %d, runs: %d\n%-5s %7s  %-16s %10s %10s %8s %10s %8s %12s\n", result->device,
                 result->files, result->runs, "state", "threads", "way", "MB", "ms", "GB/s", "raw GB/s",
-                "of raw");
+                "of raw", "values GB/s");
     text_add(&bench->report.json.text, "{\"device\":");
     bench_report_quote(&bench->report.json.text, result->device);
     text_format(&bench->report.json.text, ",\"files\":%d,\"runs\":%d,\"results\":[", result->files,
@@ -27,18 +27,23 @@ static void take_result(void *context, const struct stachio_bench_scan_result *r
     const double rate = (double)result->bytes / result->seconds;
     if (bench->report.n_results == 0)
         add_heads(bench, result);
-    text_format(&bench->report.table.text, "%-5s %7d  %-16s %10.1f %10.2f %8.2f %10.2f %6.0f %%\n", state,
+    text_format(&bench->report.table.text, "%-5s %7d  %-16s %10.1f %10.2f %8.2f %10.2f %6.0f %%", state,
                 result->threads, result->name, (double)result->bytes * 1e-6, result->seconds * 1e3,
                 rate * 1e-9, result->bound_bytes_per_second * 1e-9,
                 100 * rate / result->bound_bytes_per_second);
+    if (result->value_bytes > 0)
+        text_format(&bench->report.table.text, " %12.2f",
+                    (double)result->value_bytes / result->seconds * 1e-9);
+    text_format(&bench->report.table.text, "\n");
     text_format(&bench->report.json.text,
                 "%s\n{\"state\":\"%s\",\"threads\":%d,\"way\":", bench->report.n_results ? "," : "", state,
                 result->threads);
     bench_report_quote(&bench->report.json.text, result->name);
     text_format(&bench->report.json.text,
-                ",\"bytes\":%lld,\"seconds\":%.9g,\"raw_bytes_per_second\":%.6g,\"t_min_seconds\":%.6g}",
+                ",\"bytes\":%lld,\"seconds\":%.9g,\"raw_bytes_per_second\":%.6g,\"t_min_seconds\":%.6g,"
+                "\"value_bytes\":%lld}",
                 (long long)result->bytes, result->seconds, result->bound_bytes_per_second,
-                (double)result->bytes / result->bound_bytes_per_second);
+                (double)result->bytes / result->bound_bytes_per_second, (long long)result->value_bytes);
     bench_report_added(&bench->report);
 }
 

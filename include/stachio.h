@@ -409,7 +409,7 @@ struct stachio_bench_scan_options {
     int runs;            /* of which the median is told */
 };
 
-/* One way of reading all columns of all files, as they are stored, without decoding them. */
+/* One way of reading all columns of all files, as they are stored; the last ones decode them. */
 struct stachio_bench_scan_result {
     const char *name; /* "metadata cached"; each way has what the ones before it have */
     int is_warm;      /* the system's cache of files had all; 0: it had been asked to drop them */
@@ -421,6 +421,8 @@ struct stachio_bench_scan_result {
     double seconds;
     double bound_bytes_per_second; /* of reading the files as they are, on as many threads: cold past the
                                       system's cache, warm out of it */
+    int64_t value_bytes; /* of the columns that were made: values, views of strings, codes where a dictionary
+                            is kept; 0: this way decodes nothing */
 };
 
 /* Times reading and tells each result as soon as it is there. */

@@ -1,10 +1,11 @@
 /* Reading a table's column chunks by the storage path alone, with one optimisation after another (seed 002,
- * figures 9 to 12), beside raw reads of the same files on as many threads. */
+ * figures 9 to 12), beside raw reads of the same files on as many threads; then decoding them, too. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "api/bench_decode.h"
 #include "api/db.h"
 #include "api/files.h"
 #include "api/raw_read.h"
@@ -24,6 +25,8 @@ struct variant {
     bool is_pinned;
     bool is_cached; /* as scanned before; only warm */
     bool only_cold;
+    bool decodes;
+    bool is_on_device; /* the device's cache has the chunks */
 };
 
 /* Each adds to the one before it. */
@@ -35,6 +38,13 @@ static const struct variant variants[] = {
     {.name = "direct", .io = SX_IO_DIRECT, .is_pinned = true, .only_cold = true},
     {.name = "gds", .io = SX_IO_DEVICE, .is_pinned = true, .only_cold = true},
     {.name = "chunks cached", .io = SX_IO_BUFFERED, .is_pinned = true, .is_cached = true},
+    {.name = "decoded", .io = SX_IO_BUFFERED, .is_pinned = true, .is_cached = true, .decodes = true},
+    {.name = "decoded there",
+     .io = SX_IO_BUFFERED,
+     .is_pinned = true,
+     .is_cached = true,
+     .decodes = true,
+     .is_on_device = true},
 };
 enum { N_VARIANTS = sizeof variants / sizeof *variants };
 
@@ -53,10 +63,20 @@ struct bench_scan {
     void *context;
 };
 
+/* A variant under measurement. */
+struct attempt {
+    const struct variant *variant;
+    struct sx_storage *storage;
+    struct sx_bench_decoders *decoders; /* NULL: it does not decode */
+    double seconds[MOST_RUNS];
+    int64_t bytes, value_bytes; /* of a run */
+};
+
 /* What one scan shares among its threads. */
 struct run {
-    const struct variant *variant;
+    const struct attempt *attempt;
     struct sx_scan *scan;
+    atomic_int_fast64_t value_bytes;
     pthread_mutex_t lock;
     struct sx_error error;
 };
@@ -168,13 +188,24 @@ static enum sx_status reread_footer(const char *path, struct sx_error *error) {
     return status;
 }
 
+static enum sx_status take_group(struct run *run, int thread, const struct sx_row_group *group,
+                                 struct sx_error *error) {
+    const struct attempt *attempt = run->attempt;
+    int64_t value_bytes = 0;
+    if (attempt->variant->rereads_footers)
+        SX_TRY(reread_footer(group->path, error));
+    if (attempt->decoders)
+        SX_TRY(sx_bench_decode(attempt->decoders, thread, group, &value_bytes, error));
+    atomic_fetch_add(&run->value_bytes, value_bytes);
+    return SX_OK;
+}
+
 static void take_groups(int member, void *context) {
     struct run *run = context;
     struct sx_error error = {0};
-    (void)member;
     struct sx_row_group *group = NULL;
     while (sx_scan_next(run->scan, &group, &error) == SX_OK && group) {
-        enum sx_status status = run->variant->rereads_footers ? reread_footer(group->path, &error) : SX_OK;
+        enum sx_status status = take_group(run, member, group, &error);
         sx_row_group_release(group);
         if (status != SX_OK)
             break;
@@ -196,9 +227,10 @@ static enum sx_status run_all(struct run *run, int n_threads, double *out_second
     return error->status;
 }
 
-static enum sx_status scan_once(const struct bench_scan *bench, struct sx_storage *storage,
-                                const struct variant *variant, int n_threads, double *out_seconds,
-                                int64_t *out_bytes, struct sx_error *error) {
+static enum sx_status scan_once(const struct bench_scan *bench, struct attempt *attempt, int n_threads,
+                                double *out_seconds, struct sx_error *error) {
+    const struct variant *variant = attempt->variant;
+    const struct sx_backend_traits *traits = &bench->db->backend->traits;
     const struct sx_scan_request request = {
         .table = "bench",
         .files = bench->files.paths,
@@ -206,12 +238,14 @@ static enum sx_status scan_once(const struct bench_scan *bench, struct sx_storag
         .column_names = bench->names,
         .column_types = bench->types,
         .n_columns = bench->n_columns,
+        .keep_dictionaries = true,
+        .batch_rows = variant->decodes && traits->joins_groups ? traits->chunk_rows : 0,
         .queue_bytes = SX_QUEUE_BYTES,
     };
-    struct run run = {.variant = variant, .lock = PTHREAD_MUTEX_INITIALIZER};
+    struct run run = {.attempt = attempt, .lock = PTHREAD_MUTEX_INITIALIZER};
     struct sx_scan_progress progress;
     const double began = sx_system_seconds();
-    SX_TRY(sx_scan_open(storage, &request, NULL, &run.scan, error));
+    SX_TRY(sx_scan_open(attempt->storage, &request, NULL, &run.scan, error));
     if (!variant->is_blocking)
         sx_scan_prefetch(run.scan);
     const double opened = sx_system_seconds() - began;
@@ -219,7 +253,8 @@ static enum sx_status scan_once(const struct bench_scan *bench, struct sx_storag
     *out_seconds += opened;
     sx_scan_progress(run.scan, &progress);
     if (progress.read_bytes > 0)
-        *out_bytes = progress.read_bytes;
+        attempt->bytes = progress.read_bytes;
+    attempt->value_bytes = atomic_load(&run.value_bytes);
     sx_scan_close(run.scan);
     return status;
 }
@@ -239,14 +274,6 @@ static enum sx_status raw_once(const struct bench_scan *bench, bool is_warm, int
     return status;
 }
 
-/* A variant under measurement. */
-struct attempt {
-    const struct variant *variant;
-    struct sx_storage *storage;
-    double seconds[MOST_RUNS];
-    int64_t bytes;
-};
-
 static enum sx_status open_attempt(const struct bench_scan *bench, struct attempt *attempt, int n_threads,
                                    struct sx_error *error) {
     struct stachio_db *db = bench->db;
@@ -262,9 +289,22 @@ static enum sx_status open_attempt(const struct bench_scan *bench, struct attemp
     };
     double ignored;
     SX_TRY(sx_storage_create(&options, &attempt->storage, error));
-    return variant->is_cached ? scan_once(bench, attempt->storage, variant, n_threads, &ignored,
-                                          &attempt->bytes, error)
-                              : SX_OK;
+    if (variant->decodes)
+        SX_TRY(sx_bench_decoders_create(db->backend, db->pool, n_threads, &attempt->decoders, error));
+    return variant->is_cached ? scan_once(bench, attempt, n_threads, &ignored, error) : SX_OK;
+}
+
+/* The chunks are where the variant has them, and only there. */
+static enum sx_status place_chunks(const struct bench_scan *bench, struct attempt *attempt, bool is_warm,
+                                   int n_threads, struct sx_error *error) {
+    const struct sx_backend *backend = bench->db->backend;
+    const bool is_on_device = attempt->variant->is_on_device;
+    double ignored;
+    if (backend->cache_limit)
+        backend->cache_limit(backend, is_on_device ? backend->traits.memory_bytes / 2 : 0);
+    if (is_on_device)
+        SX_TRY(scan_once(bench, attempt, n_threads, &ignored, error));
+    return set_warmth(bench, is_warm, error);
 }
 
 static void report(const struct bench_scan *bench, struct attempt *attempt, bool is_warm, int n_threads,
@@ -277,13 +317,15 @@ static void report(const struct bench_scan *bench, struct attempt *attempt, bool
         .files = bench->files.n_paths,
         .runs = bench->runs,
         .bytes = attempt->bytes,
+        .value_bytes = attempt->value_bytes,
         .seconds = sx_median(attempt->seconds, bench->runs),
         .bound_bytes_per_second = (double)bench->files_bytes / raw_seconds,
     };
     bench->result(bench->context, &result);
 }
 
-/* One run of each in turn, raw reads first: disks that others use, or that have a budget, change with time. */
+/* One run of each in turn, raw reads first: disks that others use, or that have a budget, change with time.
+ */
 static enum sx_status run_attempts(const struct bench_scan *bench, struct attempt *attempts, int n_attempts,
                                    bool is_warm, int n_threads, struct sx_error *error) {
     double raw_seconds[MOST_RUNS];
@@ -292,9 +334,8 @@ static enum sx_status run_attempts(const struct bench_scan *bench, struct attemp
         SX_TRY(raw_once(bench, is_warm, n_threads, &raw_seconds[r], error));
         for (int a = 0; a < n_attempts; a++) {
             struct attempt *attempt = &attempts[a];
-            SX_TRY(set_warmth(bench, is_warm, error));
-            SX_TRY(scan_once(bench, attempt->storage, attempt->variant, n_threads, &attempt->seconds[r],
-                             &attempt->bytes, error));
+            SX_TRY(place_chunks(bench, attempt, is_warm, n_threads, error));
+            SX_TRY(scan_once(bench, attempt, n_threads, &attempt->seconds[r], error));
         }
     }
     const double raw = sx_median(raw_seconds, bench->runs);
@@ -306,7 +347,8 @@ static enum sx_status run_attempts(const struct bench_scan *bench, struct attemp
 static bool is_wanted(const struct bench_scan *bench, const struct variant *variant, bool is_warm,
                       int n_threads) {
     if ((variant->is_blocking && n_threads > 1) || (variant->io == SX_IO_DIRECT && !bench->takes_direct) ||
-        (variant->io == SX_IO_DEVICE && !bench->has_gds))
+        (variant->io == SX_IO_DEVICE && !bench->has_gds) ||
+        (variant->is_on_device && !bench->db->backend->cache_limit))
         return false;
     if (!strcmp(variant->name, "pinned memory") && !bench->db->io_pool)
         return false;
@@ -325,16 +367,23 @@ static enum sx_status measure_all(const struct bench_scan *bench, bool is_warm, 
         }
     if (status == SX_OK)
         status = run_attempts(bench, attempts, n_attempts, is_warm, n_threads, error);
-    for (int a = 0; a < n_attempts; a++)
+    for (int a = 0; a < n_attempts; a++) {
+        sx_bench_decoders_destroy(attempts[a].decoders);
         sx_storage_destroy(attempts[a].storage);
+    }
     return status;
 }
 
 static enum sx_status measure(const struct bench_scan *bench, int most_threads, struct sx_error *error) {
+    const struct sx_backend *backend = bench->db->backend;
+    const size_t cache_bytes = backend->cache_limit ? backend->cache_usage(backend).limit_bytes : 0;
+    enum sx_status status = SX_OK;
     for (int is_warm = 0; is_warm <= 1; is_warm++)
-        for (int n_threads = 1; n_threads <= most_threads; n_threads *= 2)
-            SX_TRY(measure_all(bench, is_warm, n_threads, error));
-    return SX_OK;
+        for (int n_threads = 1; n_threads <= most_threads && status == SX_OK; n_threads *= 2)
+            status = measure_all(bench, is_warm, n_threads, error);
+    if (backend->cache_limit)
+        backend->cache_limit(backend, cache_bytes);
+    return status;
 }
 
 enum stachio_status stachio_bench_scan(struct stachio_db *db,

@@ -133,10 +133,8 @@ static void note_arrived(void *context, int64_t bytes) {
 static enum sx_status read_kind(struct fetch *fetch, bool on_device, struct sx_error *error) {
     struct sx_scan *scan = fetch->scan;
     struct sx_storage *storage = scan->storage;
-    struct sx_read_request request = {.table_bytes = scan->files_bytes,
-                                      .cancel = scan->cancel,
-                                      .arrived = note_arrived,
-                                      .context = fetch};
+    struct sx_read_request request = {
+        .table_bytes = scan->files_bytes, .cancel = scan->cancel, .arrived = note_arrived, .context = fetch};
     request.reads = SX_ARENA_ARRAY(&fetch->arena, fetch->n_extents, struct sx_read);
     struct extent **extents = SX_ARENA_ARRAY(&fetch->arena, fetch->n_extents, struct extent *);
     if (!request.reads || !extents)

@@ -68,7 +68,7 @@ def check_filter(scratch):
 WAYS = {("cold", 1, "blocking"), ("warm", 1, "blocking")} | {
     (state, threads, way) for threads in (1, 2) for state, way in
     (("cold", "chunked"), ("cold", "metadata cached"), ("cold", "direct"), ("warm", "chunked"),
-     ("warm", "metadata cached"), ("warm", "chunks cached"))}
+     ("warm", "metadata cached"), ("warm", "chunks cached"), ("warm", "decoded"))}
 
 
 def measure_scan(scratch, table, *options):
@@ -99,6 +99,9 @@ def check_scan(scratch):
     found = {(result["state"], result["threads"], result["way"]): result for result in report["results"]}
     require(report["files"] == 2 and report["runs"] == 2 and set(found) == WAYS, str(sorted(found)))
     require({result["bytes"] for result in found.values()} == {stored}, f"{stored}: {report}")
+    made = 2 * 50000 * (8 + 4)  # integers, and codes of texts
+    for (_, _, way), result in found.items():
+        require(result["value_bytes"] == (made if way == "decoded" else 0), f"{made}: {result}")
     for options, status in (([], 2), (["/nowhere.parquet"], 3), (["--rows", "5000", table], 2)):
         run = run_stachio(["bench", "scan", *options])
         require(run.status == status and run.error.startswith("stachio: "), str(run))
@@ -114,7 +117,9 @@ def check_scan_device(scratch):
             for name in ("STACHIO_CUDA_LIBRARY", "STACHIO_CUFILE_LIBRARY", "CUFILE_EMULATOR_MODE"):
                 del os.environ[name]
         ways = {(result["state"], result["way"]) for result in results}
-        require(("warm", "pinned memory") in ways, str(ways))
+        require({("warm", "pinned memory"), ("warm", "decoded"), ("warm", "decoded there")} <= ways, str(ways))
+        made = {result["value_bytes"] for result in results if result["way"].startswith("decoded")}
+        require(made == {2 * 50000 * (8 + 4)}, str(made))
         takes_direct = ("cold", "direct") in ways
         require((("cold", "gds") in ways) == (has_gds and takes_direct) and ("warm", "gds") not in ways, f"{library} {mode}: {ways}")
         require(len({result["bytes"] for result in results}) == 1, str(results))
