@@ -63,6 +63,7 @@ static void test_first(void) {
     struct exchange_device_packing packing;
     assert(!decide_first(&packing, 0));
     assert(!decide_first(&packing, 1 / 330.0));
+    assert(!decide_first(&packing, 1 / 120.0)); /* as a fast link may look by short messages */
     assert(decide_first(&packing, 1 / 30.0));
     assert(decide(&packing, 30, 0)); /* nothing is known of what it brings */
     packing.row_bytes[0] = packing.row_bytes[1] = 24;
