@@ -9,9 +9,9 @@ enum {
     BUSY = 2,          /* the link is the bound if it would be busy for 1 / BUSY of the time */
     LEAST_ROWS = 8192  /* of a batch that tells something */
 };
-/* A byte is worth less than its time on the way by this factor; more so as long as neither the ratio is known
- * nor how busy the link is, and its pace may be that of short messages: only where it is slow without doubt. */
-static const double margin = 1.25, first_margin = 4;
+/* A byte is worth less than its time on the way by this factor. Links are far above or far below the border,
+ * and a fast one's pace may be that of short messages. */
+static const double margin = 3;
 /* Kernels that pack reach about this part of the memory's best rate. */
 static const double kernels_reach = 0.33;
 /* Of a byte that is packed to nothing, in all: read twice in place of once, its order read again, and written
@@ -44,10 +44,9 @@ static double ratio(const struct exchange_device_packing *packing) {
     return packing->row_bytes[1] > 0 ? packing->row_bytes[1] / packing->row_bytes[0] : guessed_ratio;
 }
 
-/* `ns_a_byte`: what a byte is worth. */
 static bool pays(const struct exchange_device_packing *packing, double ns_a_byte, double memory_ns_a_byte) {
     const double packed = ratio(packing), moved = moved_a_plain_byte + packed * moved_a_packed_byte;
-    return (1 - packed) * ns_a_byte > moved * memory_ns_a_byte / kernels_reach;
+    return (1 - packed) * ns_a_byte / margin > moved * memory_ns_a_byte / kernels_reach;
 }
 
 /* Since the last look, or by what it would have been without packing. */
@@ -63,8 +62,8 @@ void exchange_device_decide(struct exchange_device_packing *packing, const struc
                             double memory_ns_a_byte, int64_t now_ns) {
     const bool is_first = packing->looked_ns == 0;
     if (pace->ns_a_byte > 0 && (is_first || packing->row_bytes[0] > 0))
-        packing->is_on = (is_first || is_bound(packing, pace, now_ns)) &&
-                         pays(packing, pace->ns_a_byte / (is_first ? first_margin : margin), memory_ns_a_byte);
+        packing->is_on =
+            (is_first || is_bound(packing, pace, now_ns)) && pays(packing, pace->ns_a_byte, memory_ns_a_byte);
     packing->looked_ns = now_ns;
     packing->pace = *pace;
 }

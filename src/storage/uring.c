@@ -118,7 +118,9 @@ static bool cut_piece(struct reading *reading, struct piece *out_piece) {
         return false;
     const struct sx_transfer *whole = &transfers->list[reading->next];
     const size_t at = reading->next_at, left = whole->length_bytes - at, needed = whole->needed_bytes - at;
-    const size_t length = left < piece_bytes ? left : piece_bytes;
+    /* whole pieces begin where the file's do: so do those of striped disks */
+    const size_t most = piece_bytes - (size_t)(whole->offset + (int64_t)at) % piece_bytes;
+    const size_t length = left < most ? left : most;
     const struct sx_transfer part = {whole->offset + (int64_t)at, length, needed < length ? needed : length,
                                      whole->to + at};
     *out_piece = (struct piece){.part = part, .bytes = length, .transfer = reading->next};

@@ -24,7 +24,7 @@ static void test_pace(void) {
     static const struct {
         double gb_a_second;
         bool packs;
-    } links[] = {{0, false}, {1, true}, {20, true}, {33, true}, {50, true}, {300, false}, {450, false}};
+    } links[] = {{0, false}, {1, true}, {20, true}, {33, true}, {50, true}, {120, false}, {450, false}};
     for (size_t i = 0; i < sizeof links / sizeof *links; i++) {
         struct exchange_device_packing guessed = started(24, 0), known = started(24, 12);
         assert(decide(&guessed, links[i].gb_a_second, 1) == links[i].packs);
