@@ -111,9 +111,9 @@ static enum sx_status create_decoders(struct decoding *decoding) {
 
 static enum sx_status make_lists(struct decoding *decoding, const struct sx_row_group *batch,
                                  struct sx_error *error) {
+    decoding->n_columns = batch->n_columns;
     for (const struct sx_row_group *group = batch; group; group = group->next)
         decoding->n_groups++;
-    decoding->n_columns = batch->n_columns;
     const size_t n = (size_t)decoding->n_groups * (size_t)decoding->n_columns + 1;
     decoding->groups = calloc(n, sizeof(struct sx_row_group *));
     decoding->decoders = calloc(n, sizeof(struct sx_decoder *));
