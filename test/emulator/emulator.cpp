@@ -401,11 +401,12 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int) {
     return cudaSuccess;
 }
 cudaError_t cudaDeviceGetAttribute(int *out_value, enum cudaDeviceAttr attribute, int) {
-    *out_value = attribute == cudaDevAttrMultiProcessorCount      ? 4
-                 : attribute == cudaDevAttrComputeCapabilityMajor ? 9
-                 : attribute == cudaDevAttrMemoryClockRate        ? 100000 /* kHz */
-                 : attribute == cudaDevAttrGlobalMemoryBusWidth   ? 512
-                                                                  : 0;
+    *out_value = attribute == cudaDevAttrMultiProcessorCount                 ? 4
+                 : attribute == cudaDevAttrComputeCapabilityMajor            ? 9
+                 : attribute == cudaDevAttrMemoryClockRate                   ? 100000 /* kHz */
+                 : attribute == cudaDevAttrGlobalMemoryBusWidth              ? 512
+                 : attribute == cudaDevAttrCanUseHostPointerForRegisteredMem ? 1
+                                                                             : 0;
     return cudaSuccess;
 }
 cudaError_t cudaMemGetInfo(size_t *out_free, size_t *out_total) {
@@ -466,6 +467,14 @@ cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t 
 }
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out_stream, unsigned) {
     *out_stream = new emulated_stream{{}, current_device};
+    return cudaSuccess;
+}
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *out_stream, unsigned flags, int) {
+    return cudaStreamCreateWithFlags(out_stream, flags);
+}
+cudaError_t cudaDeviceGetStreamPriorityRange(int *out_least, int *out_greatest) {
+    *out_least = 0;
+    *out_greatest = -5;
     return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {

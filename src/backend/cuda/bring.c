@@ -1,7 +1,12 @@
 /* Stored bytes over the link, one call's after another's, on a stream of the device's own. On their workers'
  * streams copies of several calls share the link, so that all of them have their bytes late and at about the
- * same time. One after another, the first one computes while the next one's bytes come. */
+ * same time. One after another, the first one computes while the next one's bytes come. Small ones go
+ * together, by a kernel; the stream is in front of others where kernels wait for room. */
 #include "backend/cuda/cuda.h"
+#include "backend/cuda/launch.h"
+
+/* From here on a copy engine takes little longer than the bytes. */
+static const size_t engine_bytes = (size_t)1 << 20;
 
 static enum sx_status find_event(struct cuda_stream *stream, cudaEvent_t *event) {
     if (*event)
@@ -23,16 +28,37 @@ enum sx_status cuda_bring_memory(struct cuda_stream *stream, size_t bytes, struc
     return SX_OK;
 }
 
+static cudaError_t issue_pieces(cudaStream_t stream, struct cuda_bring_pieces *pieces) {
+    if (pieces->n > 0)
+        cuda_bring_by_kernel(stream, pieces);
+    pieces->n = 0;
+    return cudaGetLastError();
+}
+
+static cudaError_t issue_copies(const struct cuda_device *device, cudaStream_t stream,
+                                const struct cuda_bring_copy *copies, int64_t n) {
+    struct cuda_bring_pieces pieces = {.n = 0};
+    cudaError_t result = cudaSuccess;
+    for (int64_t i = 0; i < n && result == cudaSuccess; i++) {
+        const struct cuda_bring_copy *copy = &copies[i];
+        if (!device->reads_host || copy->bytes >= engine_bytes) {
+            result = cudaMemcpyAsync(copy->device, copy->from, copy->bytes, cudaMemcpyHostToDevice, stream);
+            continue;
+        }
+        pieces.pieces[pieces.n++] = (struct cuda_bring_piece){copy->device, copy->from, (int64_t)copy->bytes};
+        if (pieces.n == CUDA_BRING_PIECES)
+            result = issue_pieces(stream, &pieces);
+    }
+    return result == cudaSuccess ? issue_pieces(stream, &pieces) : result;
+}
+
 /* Not by cuda_check on the bringer: it works on nothing but its own blocks, so that no stream has to wait for
  * it to be quiet. */
 static cudaError_t issue(struct cuda_device *device, const struct cuda_bring_copy *copies, int64_t n,
                          cudaEvent_t event) {
     const struct cuda_stream *bringer = atomic_load(&device->bringer);
-    cudaError_t result = cudaSuccess;
     pthread_mutex_lock(&device->bringing);
-    for (int64_t i = 0; i < n && result == cudaSuccess; i++)
-        result = cudaMemcpyAsync(copies[i].device, copies[i].from, copies[i].bytes, cudaMemcpyHostToDevice,
-                                 bringer->handle);
+    const cudaError_t result = issue_copies(device, bringer->handle, copies, n);
     const cudaError_t recorded = cudaEventRecord(event, bringer->handle);
     pthread_mutex_unlock(&device->bringing);
     return result == cudaSuccess ? recorded : result;

@@ -163,6 +163,13 @@ static double memory_rate(int ordinal) {
     return 2e3 * clock_khz * bus_bits / 8;
 }
 
+static bool reads_host(int ordinal) {
+    int reads = 0;
+    return cudaDeviceGetAttribute(&reads, cudaDevAttrCanUseHostPointerForRegisteredMem, ordinal) ==
+               cudaSuccess &&
+           reads;
+}
+
 enum sx_status sx_cuda_open(const struct sx_cuda_choice *choice, size_t limit_bytes, int n_sharing,
                             const struct sx_backend **out_backend, const char **out_name,
                             struct sx_error *error) {
@@ -195,6 +202,7 @@ enum sx_status sx_cuda_open(const struct sx_cuda_choice *choice, size_t limit_by
     pthread_mutex_init(&device->making, NULL);
     pthread_mutex_init(&device->bringing, NULL);
     keep_memory(device->ordinal);
+    device->reads_host = reads_host(device->ordinal);
     device->backend = (struct sx_backend){
         .name = "cuda",
         .traits = {.chunk_rows = chunk_rows(device->limit_bytes),

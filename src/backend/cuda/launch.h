@@ -28,6 +28,22 @@ void cuda_select_flags(cudaStream_t stream, const uint8_t *flags, int64_t n, int
 void cuda_select_flags_i64(cudaStream_t stream, const uint8_t *flags, int64_t n, int64_t first,
                            int64_t *out_index, int64_t *out_count, void *scratch);
 
+/* ---- bring.cu ---- */
+
+/* From the host's page-locked memory to `to`, a multiple of 16, where up to 15 bytes behind the last one are
+ * written, too. */
+struct cuda_bring_piece {
+    uint8_t *to;
+    const uint8_t *from;
+    int64_t bytes;
+};
+enum { CUDA_BRING_PIECES = 160 }; /* a kernel's arguments are 4 KB at most */
+struct cuda_bring_pieces {
+    struct cuda_bring_piece pieces[CUDA_BRING_PIECES];
+    int32_t n;
+};
+void cuda_bring_by_kernel(cudaStream_t stream, const struct cuda_bring_pieces *pieces);
+
 /* ---- move.cu ---- */
 
 /* out[i] = column[index[i]] in values of `width` bytes; NULL and zero bytes where the index is negative.

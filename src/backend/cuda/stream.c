@@ -74,11 +74,15 @@ static void delist(struct cuda_device *device, const struct cuda_stream *stream)
     pthread_mutex_unlock(&device->lock);
 }
 
-static enum sx_status create_parts(struct cuda_stream *stream, struct sx_error *error) {
+static enum sx_status create_parts(struct cuda_stream *stream, bool is_first, struct sx_error *error) {
     void *control = NULL, *host_control = NULL, *staging = NULL;
+    int least = 0, greatest = 0;
     cudaError_t result = cuda_choose_device(stream->device->ordinal);
     if (result == cudaSuccess)
-        result = cudaStreamCreateWithFlags(&stream->handle, cudaStreamNonBlocking);
+        result = cudaDeviceGetStreamPriorityRange(&least, &greatest);
+    if (result == cudaSuccess)
+        result =
+            cudaStreamCreateWithPriority(&stream->handle, cudaStreamNonBlocking, is_first ? greatest : least);
     if (result == cudaSuccess)
         result = cudaMalloc(&control, sizeof *stream->control);
     stream->control = control;
@@ -160,13 +164,14 @@ void sx_cuda_stream_destroy(struct sx_stream *base) {
         cuda_stream_free(stream);
 }
 
-static enum sx_status create(struct cuda_device *device, struct cuda_stream **out_stream,
+/* is_first: its kernels get room before others'. */
+static enum sx_status create(struct cuda_device *device, bool is_first, struct cuda_stream **out_stream,
                              struct sx_error *error) {
     struct cuda_stream *stream = calloc(1, sizeof *stream);
     if (!stream)
         return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for a stream");
     stream->device = device;
-    enum sx_status status = create_parts(stream, error);
+    enum sx_status status = create_parts(stream, is_first, error);
     if (status != SX_OK) {
         cuda_stream_free(stream);
         return status;
@@ -181,7 +186,7 @@ enum sx_status sx_cuda_stream_create(const struct sx_backend *backend, struct sx
     struct cuda_device *device = (struct cuda_device *)(uintptr_t)backend;
     struct cuda_stream *stream = take_idle(device);
     if (!stream)
-        SX_TRY(create(device, &stream, error));
+        SX_TRY(create(device, false, &stream, error));
     stream->base.backend = backend;
     stream->base.cancel = cancel;
     stream->base.error = (struct sx_error){0};
@@ -194,16 +199,18 @@ enum sx_status cuda_own_stream(struct cuda_stream *stream, _Atomic(struct cuda_s
                                struct cuda_stream **out_own) {
     struct cuda_device *device = stream->device;
     enum sx_status status = SX_OK;
-    struct sx_stream *made;
+    struct cuda_stream *made;
     *out_own = atomic_load(own);
     if (*out_own)
         return SX_OK;
     pthread_mutex_lock(&device->making);
     *out_own = atomic_load(own);
     if (!*out_own)
-        status = sx_cuda_stream_create(&device->backend, stream->host_pool, NULL, &made, &stream->base.error);
+        status = create(device, true, &made, &stream->base.error);
     if (!*out_own && status == SX_OK) {
-        *out_own = cuda_stream_of(made);
+        made->base.backend = &device->backend;
+        made->host_pool = stream->host_pool;
+        *out_own = made;
         atomic_store(own, *out_own);
     }
     pthread_mutex_unlock(&device->making);
