@@ -324,8 +324,7 @@ static void report(const struct bench_scan *bench, struct attempt *attempt, bool
     bench->result(bench->context, &result);
 }
 
-/* One run of each in turn, raw reads first: disks that others use, or that have a budget, change with time.
- */
+/* One run of each in turn, raw reads first: disks that others use, or that have a budget, change. */
 static enum sx_status run_attempts(const struct bench_scan *bench, struct attempt *attempts, int n_attempts,
                                    bool is_warm, int n_threads, struct sx_error *error) {
     double raw_seconds[MOST_RUNS];

@@ -30,12 +30,10 @@ SX_MUST_CHECK enum sx_status sx_storage_create(const struct sx_storage_options *
                                                struct sx_storage **out_storage, struct sx_error *error);
 void sx_storage_destroy(struct sx_storage *storage);
 
-/* Room to read ahead that is enough for row groups of 170 MB, of which one is taken and two are being read.
- */
+/* Room to read ahead: row groups of 170 MB, of which one is being taken and two are being read. */
 enum { SX_QUEUE_BYTES = 512 << 20 };
 
 /* A conjunct that statistics, page index, bloom filters and dictionaries may use. */
-
 enum sx_prune_op {
     SX_PRUNE_EQ,
     SX_PRUNE_LT,
