@@ -13,6 +13,7 @@ struct sx_bench_decoders {
 struct decoding {
     const struct sx_backend *backend;
     struct sx_stream *stream;
+    const struct sx_scan *scan;
     const struct sx_row_group **groups;
     int n_groups, n_columns;
     struct sx_decoder **decoders;
@@ -67,10 +68,17 @@ static void drop_columns(struct decoding *decoding) {
     }
 }
 
+static enum sx_status name_column(const struct decoding *decoding, int group, int column,
+                                  enum sx_status status) {
+    if (status != SX_FILE || group < 0)
+        return status;
+    return sx_row_group_error(decoding->groups[group], decoding->scan, column, &decoding->stream->error);
+}
+
 /* Rows [first, first + rows) of `n` groups from `group` on. */
 static enum sx_status decode_rows(struct decoding *decoding, int group, int n, int64_t first, int64_t rows,
                                   int64_t *value_bytes) {
-    struct sx_decode_place place;
+    struct sx_decode_place place = {-1, -1};
     struct sx_decode_part *part = decoding->parts;
     for (int c = 0; c < decoding->n_columns; c++) {
         decoding->reads[c] = (struct sx_column_read){part, n, &decoding->columns[c]};
@@ -85,7 +93,7 @@ static enum sx_status decode_rows(struct decoding *decoding, int group, int n, i
     if (status == SX_OK)
         *value_bytes += made_bytes(decoding);
     drop_columns(decoding);
-    return status;
+    return name_column(decoding, place.read < 0 ? -1 : group + place.part, place.read, status);
 }
 
 /* All groups in one call where the backend takes that, else a chunk's rows of a group in each. */
@@ -103,9 +111,13 @@ static enum sx_status decode_groups(struct decoding *decoding, int64_t *value_by
 
 static enum sx_status create_decoders(struct decoding *decoding) {
     for (int c = 0; c < decoding->n_columns; c++)
-        for (int g = 0; g < decoding->n_groups; g++)
-            SX_TRY(decoding->backend->ops.decoder_create(decoding->stream, &decoding->groups[g]->columns[c],
-                                                         &decoding->decoders[c * decoding->n_groups + g]));
+        for (int g = 0; g < decoding->n_groups; g++) {
+            const enum sx_status status =
+                decoding->backend->ops.decoder_create(decoding->stream, &decoding->groups[g]->columns[c],
+                                                      &decoding->decoders[c * decoding->n_groups + g]);
+            if (status != SX_OK)
+                return name_column(decoding, g, c, status);
+        }
     return SX_OK;
 }
 
@@ -140,10 +152,11 @@ static void release(struct decoding *decoding) {
     free(decoding->columns);
 }
 
-enum sx_status sx_bench_decode(struct sx_bench_decoders *decoders, int thread,
+enum sx_status sx_bench_decode(struct sx_bench_decoders *decoders, int thread, const struct sx_scan *scan,
                                const struct sx_row_group *batch, int64_t *value_bytes,
                                struct sx_error *error) {
-    struct decoding decoding = {.backend = decoders->backend, .stream = decoders->streams[thread]};
+    struct decoding decoding = {
+        .backend = decoders->backend, .stream = decoders->streams[thread], .scan = scan};
     enum sx_status status = make_lists(&decoding, batch, error);
     if (status == SX_OK && decoding.n_columns > 0) {
         status = create_decoders(&decoding);

@@ -195,7 +195,7 @@ static enum sx_status take_group(struct run *run, int thread, const struct sx_ro
     if (attempt->variant->rereads_footers)
         SX_TRY(reread_footer(group->path, error));
     if (attempt->decoders)
-        SX_TRY(sx_bench_decode(attempt->decoders, thread, group, &value_bytes, error));
+        SX_TRY(sx_bench_decode(attempt->decoders, thread, run->scan, group, &value_bytes, error));
     atomic_fetch_add(&run->value_bytes, value_bytes);
     return SX_OK;
 }

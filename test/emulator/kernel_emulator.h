@@ -239,6 +239,12 @@ inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b)
 template <typename T> inline T __ldg(const T *at) {
     return *at;
 }
+struct ulonglong2 {
+    unsigned long long x, y;
+};
+template <typename T> inline T __ldcv(const T *at) {
+    return *at;
+}
 template <typename T> inline T __ldcs(const T *at) {
     return *at;
 }

@@ -62,7 +62,6 @@ static bool decide_first(struct exchange_device_packing *packing, double ns_a_by
 static void test_first(void) {
     struct exchange_device_packing packing;
     assert(!decide_first(&packing, 0));
-    assert(!decide_first(&packing, 1 / 330.0));
     assert(!decide_first(&packing, 1 / 120.0)); /* as a fast link may look by short messages */
     assert(decide_first(&packing, 1 / 30.0));
     assert(decide(&packing, 30, 0)); /* nothing is known of what it brings */

@@ -59,16 +59,35 @@ static void check(const struct sx_read *read) {
         assert(read->bytes[i] == byte_at(read->offset + i));
 }
 
+static void add_bytes(void *context, int64_t bytes) {
+    *(int64_t *)context += bytes;
+}
+
+/* All bytes are told of, and of others only what alignment adds. */
+static void check_arrived(const struct sx_read *reads, int n, int64_t arrived) {
+    enum { MOST_ALIGNMENT = 64 << 10 };
+    int64_t wanted = 0;
+    for (int i = 0; i < n; i++)
+        wanted += reads[i].length_bytes;
+    assert(arrived >= wanted && arrived <= wanted + (int64_t)n * 2 * MOST_ALIGNMENT);
+}
+
 static void read_all(struct setting *setting, struct sx_read *reads, int n) {
     struct sx_error error = {0};
-    struct sx_read_request request = {
-        .fd = open_cold(), .table_bytes = FILE_BYTES, .reads = reads, .n_reads = n};
+    int64_t arrived = 0;
+    struct sx_read_request request = {.fd = open_cold(),
+                                      .table_bytes = FILE_BYTES,
+                                      .arrived = add_bytes,
+                                      .context = &arrived,
+                                      .reads = reads,
+                                      .n_reads = n};
     enum sx_status status = sx_reader_read(setting->reader, &request, &error);
     if (status != SX_OK)
         fprintf(stderr, "%s\n", error.text);
     assert(status == SX_OK);
     for (int i = 0; i < n; i++)
         check(&reads[i]);
+    check_arrived(reads, n, arrived);
     release(reads, n);
     close(request.fd);
 }

@@ -3,7 +3,6 @@
  * same time. One after another, the first one computes while the next one's bytes come. Small ones go
  * together, by a kernel; the stream is in front of others where kernels wait for room. */
 #include "backend/cuda/cuda.h"
-#include "backend/cuda/launch.h"
 
 /* From here on a copy engine takes little longer than the bytes. */
 static const size_t engine_bytes = (size_t)1 << 20;
@@ -28,16 +27,16 @@ enum sx_status cuda_bring_memory(struct cuda_stream *stream, size_t bytes, struc
     return SX_OK;
 }
 
-static cudaError_t issue_pieces(cudaStream_t stream, struct cuda_bring_pieces *pieces) {
-    if (pieces->n > 0)
-        cuda_bring_by_kernel(stream, pieces);
-    pieces->n = 0;
+static cudaError_t issue_small(cudaStream_t stream, struct cuda_bring_copies *small) {
+    if (small->n > 0)
+        cuda_bring_by_kernel(stream, small);
+    small->n = 0;
     return cudaGetLastError();
 }
 
 static cudaError_t issue_copies(const struct cuda_device *device, cudaStream_t stream,
                                 const struct cuda_bring_copy *copies, int64_t n) {
-    struct cuda_bring_pieces pieces = {.n = 0};
+    struct cuda_bring_copies small = {.n = 0};
     cudaError_t result = cudaSuccess;
     for (int64_t i = 0; i < n && result == cudaSuccess; i++) {
         const struct cuda_bring_copy *copy = &copies[i];
@@ -45,11 +44,11 @@ static cudaError_t issue_copies(const struct cuda_device *device, cudaStream_t s
             result = cudaMemcpyAsync(copy->device, copy->from, copy->bytes, cudaMemcpyHostToDevice, stream);
             continue;
         }
-        pieces.pieces[pieces.n++] = (struct cuda_bring_piece){copy->device, copy->from, (int64_t)copy->bytes};
-        if (pieces.n == CUDA_BRING_PIECES)
-            result = issue_pieces(stream, &pieces);
+        small.copies[small.n++] = *copy;
+        if (small.n == CUDA_BRING_COPIES)
+            result = issue_small(stream, &small);
     }
-    return result == cudaSuccess ? issue_pieces(stream, &pieces) : result;
+    return result == cudaSuccess ? issue_small(stream, &small) : result;
 }
 
 /* Not by cuda_check on the bringer: it works on nothing but its own blocks, so that no stream has to wait for

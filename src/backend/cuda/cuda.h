@@ -16,7 +16,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "backend/cuda/column.h"
+#include "backend/cuda/launch.h"
 #include "backend/cuda/load.h"
 #include "tensor/backend.h"
 
@@ -145,21 +145,14 @@ SX_MUST_CHECK enum sx_status cuda_select(struct cuda_stream *stream, const uint8
 
 /* ---- bring.c ---- */
 
-/* A copy of pinned memory, which must stay as it is until the stream's next synchronisation, to memory of
- * cuda_bring_memory. */
-struct cuda_bring_copy {
-    void *device;
-    const void *from;
-    size_t bytes;
-};
-
 /* In front of the two below. */
 SX_MUST_CHECK enum sx_status cuda_bring_begin(struct cuda_stream *stream);
 /* Memory for what is brought; other streams may see it. */
 SX_MUST_CHECK enum sx_status cuda_bring_memory(struct cuda_stream *stream, size_t bytes,
                                                struct sx_buffer **out_buffer);
-/* Issues `n` copies behind those that other workers have asked for. What is issued to the stream from then on
- * finds the bytes there. */
+/* Issues `n` copies of pinned memory, which must stay as it is until the stream's next synchronisation, to
+ * memory of cuda_bring_memory, behind those that other workers have asked for. What is issued to the stream
+ * from then on finds the bytes there. */
 SX_MUST_CHECK enum sx_status cuda_bring(struct cuda_stream *stream, const struct cuda_bring_copy *copies,
                                         int64_t n);
 /* The same, but the stream does not wait: what needs the bytes calls cuda_bring_wait in front. */

@@ -30,19 +30,19 @@ void cuda_select_flags_i64(cudaStream_t stream, const uint8_t *flags, int64_t n,
 
 /* ---- bring.cu ---- */
 
-/* From the host's page-locked memory to `to`, a multiple of 16, where up to 15 bytes behind the last one are
- * written, too. */
-struct cuda_bring_piece {
-    uint8_t *to;
-    const uint8_t *from;
-    int64_t bytes;
+/* From the host's page-locked memory to `device`, a multiple of 16, where a kernel also writes up to 15 bytes
+ * behind the last one. */
+struct cuda_bring_copy {
+    void *device;
+    const void *from;
+    size_t bytes;
 };
-enum { CUDA_BRING_PIECES = 160 }; /* a kernel's arguments are 4 KB at most */
-struct cuda_bring_pieces {
-    struct cuda_bring_piece pieces[CUDA_BRING_PIECES];
+enum { CUDA_BRING_COPIES = 160 }; /* a kernel's arguments are 4 KB at most */
+struct cuda_bring_copies {
+    struct cuda_bring_copy copies[CUDA_BRING_COPIES];
     int32_t n;
 };
-void cuda_bring_by_kernel(cudaStream_t stream, const struct cuda_bring_pieces *pieces);
+void cuda_bring_by_kernel(cudaStream_t stream, const struct cuda_bring_copies *copies);
 
 /* ---- move.cu ---- */
 
