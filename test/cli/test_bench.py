@@ -125,6 +125,19 @@ def check_scan_device(scratch):
         require(len({result["bytes"] for result in results}) == 1, str(results))
 
 
+def check_scan_damage(scratch):
+    """Found where pages are decoded, with the place in words; nothing is left hanging."""
+    path = os.path.join(scratch, "damaged.parquet")
+    rows = pyarrow.table({"a": range(50000), "b": [str(i * 7919 % 100003) * 3 for i in range(50000)]})
+    parquet.write_table(rows, path, row_group_size=20000, compression="snappy", use_dictionary=False)
+    chunk = parquet.ParquetFile(path).metadata.row_group(1).column(1)
+    with open(path, "r+b") as file:
+        file.seek(chunk.data_page_offset + chunk.total_compressed_size // 2)
+        file.write(b"\xff" * 64)
+    run = run_stachio(["bench", "scan", "--device", "cpu", "--threads", "2", "--repeat", "1", path])
+    require(run.status == 3 and f"{path}, row group 1, column b: page 0: " in run.error, str(run))
+
+
 def measure_join(scratch, ranks, *options):
     """The results; stachio itself compares counts and sums with what the generator knows."""
     path = os.path.join(scratch, "join.json")
@@ -277,7 +290,7 @@ def check_usage(_):
 def main():
     checks = Checks()
     with scratch_directory() as scratch:
-        cases = [check_cpu, check_filter, check_usage, check_scan, check_join_sizes, check_join_memory, check_join_timeline, check_join_trace, check_join_usage, check_idle_options,
+        cases = [check_cpu, check_filter, check_usage, check_scan, check_scan_damage, check_join_sizes, check_join_memory, check_join_timeline, check_join_trace, check_join_usage, check_idle_options,
                  check_join_figures, check_join_figures_memory, check_scale_model]
         cases += [check_device, check_scan_device, check_join_device] if os.path.exists(EMULATED) else []
         for check in cases:
