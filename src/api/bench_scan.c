@@ -27,6 +27,7 @@ struct variant {
     bool only_cold;
     bool decodes;
     bool is_on_device; /* the device's cache has the chunks */
+    bool is_raw;       /* no scan, but reads into as much memory as one has */
 };
 
 /* Each adds to the one before it. */
@@ -36,6 +37,7 @@ static const struct variant variants[] = {
     {.name = "metadata cached", .io = SX_IO_BUFFERED},
     {.name = "pinned memory", .io = SX_IO_BUFFERED, .is_pinned = true},
     {.name = "direct", .io = SX_IO_DIRECT, .is_pinned = true, .only_cold = true},
+    {.name = "raw, into more", .io = SX_IO_DIRECT, .is_pinned = true, .only_cold = true, .is_raw = true},
     {.name = "gds", .io = SX_IO_DEVICE, .is_pinned = true, .only_cold = true},
     {.name = "chunks cached", .io = SX_IO_BUFFERED, .is_pinned = true, .is_cached = true},
     {.name = "decoded", .io = SX_IO_BUFFERED, .is_pinned = true, .is_cached = true, .decodes = true},
@@ -227,6 +229,25 @@ static enum sx_status run_all(struct run *run, int n_threads, double *out_second
     return error->status;
 }
 
+/* The files' bytes as they are; into `kept_bytes` of the pool, or (0) few. */
+static enum sx_status raw_once(const struct bench_scan *bench, struct sx_pool *pool, enum sx_io io,
+                               int64_t kept_bytes, int n_threads, double *out_seconds,
+                               struct sx_error *error) {
+    struct sx_raw_read raw = {.paths = bench->files.paths,
+                              .n_paths = bench->files.n_paths,
+                              .n_in_flight = 1,
+                              .kept_bytes = kept_bytes};
+    struct sx_team *team;
+    int64_t bytes;
+    SX_TRY(sx_team_create(n_threads, &team, error));
+    enum sx_status status = sx_reader_create(pool, NULL, io, 1, &raw.reader, error);
+    if (status == SX_OK)
+        status = sx_raw_read(team, &raw, &bytes, out_seconds, error);
+    sx_reader_destroy(raw.reader);
+    sx_team_destroy(team);
+    return status;
+}
+
 static enum sx_status scan_once(const struct bench_scan *bench, struct attempt *attempt, int n_threads,
                                 double *out_seconds, struct sx_error *error) {
     const struct variant *variant = attempt->variant;
@@ -244,6 +265,11 @@ static enum sx_status scan_once(const struct bench_scan *bench, struct attempt *
     };
     struct run run = {.attempt = attempt, .lock = PTHREAD_MUTEX_INITIALIZER};
     struct sx_scan_progress progress;
+    if (variant->is_raw) {
+        struct sx_pool *pool = bench->db->io_pool ? bench->db->io_pool : bench->db->direct_pool;
+        attempt->bytes = bench->files_bytes;
+        return raw_once(bench, pool, variant->io, SX_QUEUE_BYTES, n_threads, out_seconds, error);
+    }
     const double began = sx_system_seconds();
     SX_TRY(sx_scan_open(attempt->storage, &request, NULL, &run.scan, error));
     if (!variant->is_blocking)
@@ -256,21 +282,6 @@ static enum sx_status scan_once(const struct bench_scan *bench, struct attempt *
         attempt->bytes = progress.read_bytes;
     attempt->value_bytes = atomic_load(&run.value_bytes);
     sx_scan_close(run.scan);
-    return status;
-}
-
-static enum sx_status raw_once(const struct bench_scan *bench, bool is_warm, int n_threads,
-                               double *out_seconds, struct sx_error *error) {
-    struct sx_raw_read raw = {.paths = bench->files.paths, .n_paths = bench->files.n_paths, .n_in_flight = 1};
-    struct sx_team *team;
-    int64_t bytes;
-    SX_TRY(sx_team_create(n_threads, &team, error));
-    enum sx_status status =
-        sx_reader_create(bench->db->pool, NULL, is_warm ? SX_IO_BUFFERED : SX_IO_AUTO, 1, &raw.reader, error);
-    if (status == SX_OK)
-        status = sx_raw_read(team, &raw, &bytes, out_seconds, error);
-    sx_reader_destroy(raw.reader);
-    sx_team_destroy(team);
     return status;
 }
 
@@ -330,7 +341,8 @@ static enum sx_status run_attempts(const struct bench_scan *bench, struct attemp
     double raw_seconds[MOST_RUNS];
     for (int r = 0; r < bench->runs; r++) {
         SX_TRY(set_warmth(bench, is_warm, error));
-        SX_TRY(raw_once(bench, is_warm, n_threads, &raw_seconds[r], error));
+        SX_TRY(raw_once(bench, bench->db->pool, is_warm ? SX_IO_BUFFERED : SX_IO_AUTO, 0, n_threads,
+                        &raw_seconds[r], error));
         for (int a = 0; a < n_attempts; a++) {
             struct attempt *attempt = &attempts[a];
             SX_TRY(place_chunks(bench, attempt, is_warm, n_threads, error));

@@ -25,12 +25,18 @@ struct run {
     double began;
     atomic_int_fast64_t next_at, bytes;
     pthread_mutex_t lock;
+    struct sx_buffer **kept; /* the last n_kept that came, in a ring */
+    int64_t n_kept, n_came;
     struct sx_error error;
 };
 
 static enum sx_status open_files(struct run *run, struct sx_error *error) {
+    const int64_t n_kept = run->raw->kept_bytes / request_bytes;
     run->files = calloc((size_t)run->raw->n_paths + 1, sizeof *run->files);
-    if (!run->files)
+    run->kept = calloc((size_t)n_kept + 1, sizeof(struct sx_buffer *));
+    if (run->kept)
+        run->n_kept = n_kept;
+    if (!run->files || !run->kept)
         return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for reading");
     for (int f = 0; f < run->raw->n_paths; f++) {
         struct raw_file *file = &run->files[f];
@@ -48,6 +54,9 @@ static enum sx_status open_files(struct run *run, struct sx_error *error) {
 static void close_files(struct run *run) {
     for (int f = 0; f < run->n_files; f++)
         sx_file_close(run->files[f].fd);
+    for (int64_t i = 0; i < run->n_kept; i++)
+        sx_buffer_release(run->kept[i]);
+    free(run->kept);
     free(run->files);
 }
 
@@ -62,6 +71,18 @@ static const struct raw_file *find_file(const struct run *run, int64_t at) {
             end = middle;
     }
     return &run->files[first];
+}
+
+/* Gives up the buffer, or one that came long before it. */
+static void keep(struct run *run, struct sx_buffer *buffer) {
+    pthread_mutex_lock(&run->lock);
+    if (run->n_kept > 0) {
+        struct sx_buffer **place = &run->kept[run->n_came++ % run->n_kept], *older = *place;
+        *place = buffer;
+        buffer = older;
+    }
+    pthread_mutex_unlock(&run->lock);
+    sx_buffer_release(buffer);
 }
 
 /* Requests from `at` on, within one file. */
@@ -80,7 +101,7 @@ static enum sx_status read_from(struct run *run, int64_t at, struct sx_error *er
     }
     enum sx_status status = sx_reader_read(run->raw->reader, &request, error);
     for (int i = 0; i < request.n_reads; i++)
-        sx_buffer_release(reads[i].buffer);
+        keep(run, reads[i].buffer);
     if (status != SX_OK)
         return sx_error_prefix(error, "%s", file->path);
     atomic_fetch_add(&run->bytes, bytes);

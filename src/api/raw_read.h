@@ -13,6 +13,9 @@ struct sx_raw_read {
     int n_paths;
     int n_in_flight;     /* requests of 4 MiB that a thread has at a time, to SX_RAW_MOST_IN_FLIGHT */
     double most_seconds; /* no request begins after it; 0: all is read */
+    /* What was read stays in memory until so many bytes have come after it, as a scan has it; 0: a thread's
+     * requests go to the same memory again. Where a virtual disk is copied by processors, that is faster. */
+    int64_t kept_bytes;
 };
 
 /* Reads with all members of the team, in the order of the files. Errors name the file. */

@@ -203,4 +203,5 @@ void conform_decode(struct conformance *c) {
     if (c->backend->cache_limit)
         conform_decode_cache(c);
     conform_decode_bad(c);
+    conform_decode_strings(c);
 }

@@ -54,5 +54,7 @@ SX_MUST_CHECK enum sx_status chunk_select(struct conformance *c, int64_t rows, s
 void conform_decode_cache(struct conformance *c);
 /* decode_columns.c: several columns of several chunks at once */
 void conform_decode_columns(struct conformance *c);
+/* decode_strings.c: long pages of PLAIN strings */
+void conform_decode_strings(struct conformance *c);
 
 #endif

@@ -72,6 +72,7 @@ struct cuda_stream {
     struct cuda_clock *clock;
     struct cuda_stream *next_idle;
     int64_t n_syncs;
+    atomic_bool has_taken; /* fresh memory, which is there in the stream's order, since cuda_sync */
     /* Puts words to a fault found at cuda_sync; the object that launched sets it. NULL: a general text. */
     enum sx_status (*describe_fault)(struct cuda_stream *stream, const struct cuda_fault *fault,
                                      const void *context);

@@ -1,80 +1,9 @@
-/* Strings: where each begins and how long it is, and from that views, or decimals. A view is 16 bytes; its
- * bytes are read once, to check them, and stay where they are. */
+/* Strings: where each begins and how long it is (of PLAIN ones: decode_plain.cu), and from that views, or
+ * decimals. A view is 16 bytes; its bytes are read once, to check them, and stay where they are. */
 #include "backend/cuda/block.h"
 #include "backend/cuda/decode_kernel.h"
 #include "tensor/semantics_stored.h"
 #include "tensor/semantics_utf8.h"
-
-/* ---- PLAIN: each string stands behind its length ---- */
-
-constexpr uint32_t WINDOW_BYTES = 4096, LENGTH_BYTES = 4;
-
-/* A warp: the words with bytes [base, base + WINDOW_BYTES) of the body as far as they are there. Returns
- * where in the window byte `base` is. */
-__device__ static inline uint32_t load_window(const struct decode_page &page, uint32_t base,
-                                              uint64_t *window) {
-    const uint32_t there = page.body_bytes - base < WINDOW_BYTES ? page.body_bytes - base : WINDOW_BYTES;
-    const uint32_t skipped = (uint32_t)((uintptr_t)(page.body + base) & 7);
-    const uint64_t *from = (const uint64_t *)(page.body + base - skipped);
-    for (uint32_t k = threadIdx.x; k < (skipped + there + 7) / 8; k += CUDA_WARP)
-        window[k] = from[k];
-    __syncwarp();
-    return skipped;
-}
-
-struct plain_walk {
-    uint32_t at; /* of the next string's length */
-    int32_t done;
-    bool is_bad;
-};
-
-/* One thread: as far as lengths are in the window. Who waits for the memory is the whole warp, a window at a
- * time; a step within takes some 30 ns. */
-__device__ static inline struct plain_walk walk_window(const struct decode_work &work,
-                                                       const struct decode_page &page, int32_t n,
-                                                       uint32_t base, const uint8_t *window,
-                                                       struct plain_walk walk) {
-    while (walk.done < n) {
-        const uint32_t left = page.body_bytes - walk.at;
-        if (left < LENGTH_BYTES) {
-            walk.is_bad = true;
-            return walk;
-        }
-        if (walk.at - base > WINDOW_BYTES - LENGTH_BYTES)
-            return walk;
-        const uint32_t length = sx_stored_u32(window + (walk.at - base));
-        if (length > left - LENGTH_BYTES) {
-            walk.is_bad = true;
-            return walk;
-        }
-        work.offsets[page.first_row + walk.done] = (int64_t)walk.at + LENGTH_BYTES;
-        work.lengths[page.first_row + walk.done] = length;
-        walk.at += LENGTH_BYTES + length;
-        walk.done++;
-    }
-    return walk;
-}
-
-/* A block of one warp per page. */
-__global__ void walk_plain(struct decode_work work) {
-    __shared__ uint64_t window[WINDOW_BYTES / 8 + 1];
-    const int32_t p = (int32_t)blockIdx.x, n = work.states[p].n_values;
-    const struct decode_page &page = work.pages[p];
-    if (page.source != DECODE_PLAIN_BYTES || work.states[p].is_bad)
-        return;
-    struct plain_walk walk = {};
-    while (walk.done < n && !walk.is_bad) {
-        const uint32_t base = walk.at, skipped = load_window(page, base, window);
-        if (threadIdx.x == 0)
-            walk = walk_window(work, page, n, base, (const uint8_t *)window + skipped, walk);
-        walk.at = __shfl_sync(0xffffffffu, walk.at, 0);
-        walk.done = __shfl_sync(0xffffffffu, walk.done, 0);
-        walk.is_bad = __shfl_sync(0xffffffffu, (int)walk.is_bad, 0);
-        __syncwarp();
-    }
-    if (walk.is_bad && threadIdx.x == 0)
-        page_fault(work, p, DECODE_STRING_END);
-}
 
 /* ---- lengths apart from the bytes: a block per page ---- */
 
@@ -221,9 +150,6 @@ template <typename T> __global__ void put_decimals(struct decode_work work) {
 }
 
 extern "C" {
-void cuda_decode_plain_bytes(cudaStream_t stream, const struct decode_work *work) {
-    SX_LAUNCH(walk_plain, (unsigned)work->n_pages, CUDA_WARP, 0, stream, *work);
-}
 void cuda_decode_lengths(cudaStream_t stream, const struct decode_work *work) {
     SX_LAUNCH(sum_lengths, (unsigned)work->n_pages, CUDA_THREADS, 0, stream, *work);
 }

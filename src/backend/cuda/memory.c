@@ -218,6 +218,7 @@ static void *take_fresh(struct cuda_allocator *allocator, size_t bytes) {
     void *memory = NULL;
     if (sx_pool_reserve(allocator->device->budget, bytes, NULL) != SX_OK)
         return NULL;
+    atomic_store(&allocator->stream->has_taken, true);
     if (cudaMallocAsync(&memory, bytes, allocator->stream->handle) == cudaSuccess)
         return memory;
     (void)cudaGetLastError();
