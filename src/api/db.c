@@ -58,11 +58,17 @@ static enum stachio_status read_options(const struct stachio_options *given,
 
 /* What was left open, by what the process may use and does not share. */
 static void choose_rest(struct stachio_options *options, const struct sx_sharing *sharing) {
+    /* A worker at work has a few blocks of some megabytes. */
+    const uint64_t worker_bytes = (uint64_t)24 << 20;
     const struct sx_processors processors = sx_processors_own();
-    if (!options->threads)
-        options->threads = (sx_processors_count(&processors) + sharing->processors - 1) / sharing->processors;
     if (!options->memory_limit_bytes)
         options->memory_limit_bytes = sx_system_memory() / 5 * 4 / (uint64_t)sharing->host;
+    if (options->threads)
+        return;
+    options->threads = (sx_processors_count(&processors) + sharing->processors - 1) / sharing->processors;
+    const uint64_t most = options->memory_limit_bytes / worker_bytes;
+    if (most < (uint64_t)options->threads)
+        options->threads = most > 0 ? (int)most : 1;
 }
 
 /* Without a GPU the operating system's cache of files does as well. */

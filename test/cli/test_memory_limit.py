@@ -13,7 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "lib"))
 import duckdb
 
 from check import Checks, require, scratch_directory
-from oracle import TIMEOUT_S, DuckDB, Run, Tables, difference, stachio_command
+from oracle import TIMEOUT_S, DuckDB, Run, Tables, difference, run_stachio, stachio_command
 
 OUT_OF_MEMORY = 4
 MB = 1_000_000
@@ -112,6 +112,14 @@ def check_fallback(tables, scratch):
     require(run.status == OUT_OF_MEMORY and not run.out and "--memory-limit" in run.error, str(run))
 
 
+def check_workers(tables):
+    """As many as the memory is enough for, where nothing is said."""
+    for limit, given, wanted in (("30MB", [], 1), ("1MB", [], 1), ("30MB", ["--threads", "3"], 3), ("8GB", [], len(os.sched_getaffinity(0)))):
+        command = [*tables.options(), "--device", "cpu", "--memory-limit", limit, "--analyze", *given, "-c", "SELECT count(*) FROM large"]
+        run = run_stachio(command).succeeded()
+        require(f"stachio on cpu, threads: {wanted}\n" in run.out.decode(), f"{limit} {given}: {run}")
+
+
 def make_tables(directory):
     os.makedirs(directory)
     connection = duckdb.connect()
@@ -140,6 +148,7 @@ def cases(scratch):
         for fallback in ("allow", "forbid"):
             yield f"limit {limit}, {fallback}", functools.partial(check_tiny, tables, scratch, limit, fallback)
     yield "DuckDB out of memory", lambda: check_fallback(tables, scratch)
+    yield "workers", lambda: check_workers(tables)
 
 
 def main():
