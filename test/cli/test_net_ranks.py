@@ -10,8 +10,8 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "lib"))
 
-from check import Checks, require
-from ranks import listening, require_mpirun, run_ranks, start_ranks
+from check import Checks, require, scratch_directory
+from ranks import kill_ranks, listening, require_mpirun, run_ranks, start_ranks
 
 RANKS = os.path.join(os.environ["BUILD_DIR"], "test", "ranks")
 TRANSPORTS = {"shared memory": {}, "tcp": {"UCX_TLS": "tcp,self"}}
@@ -78,6 +78,32 @@ def check_killed(victim, shell, **values):
         require(waiting.process.returncode in (137, 5), f"mpirun's status is {waiting.process.returncode}")
 
 
+def check_aborted(scratch):
+    """UCX aborts the network threads of the others; without a lost rank abort() ends the process as ever, and its loss is told."""
+    preload = {"LD_PRELOAD": os.path.join(os.path.dirname(RANKS), "libaborting_ucx.so")}
+    for victim in (0, 2):
+        file = os.path.join(scratch, f"abort-{victim}")
+        waiting = Waiting(3, True, ABORT_FILE=file, **preload)
+        pathlib.Path(file).touch()
+        time.sleep(random.uniform(0, 0.3))
+        began = time.monotonic()
+        os.kill(waiting.pids[victim], signal.SIGKILL)
+        err = waiting.end()
+        require(time.monotonic() - began < 10 and f"{waiting.names[victim]} was lost" in err, err)
+        for r in range(3):
+            require(f"status {r} {137 if r == victim else 5}" in err, f"rank {r}: {err}")
+    file = os.path.join(scratch, "abort-one")
+    command = f'[ "$OMPI_COMM_WORLD_RANK" = 1 ] || unset LD_PRELOAD; {RANKS} wait; echo status $OMPI_COMM_WORLD_RANK $? >&2'
+    process = start_ranks(2, ["sh", "-c", command], ABORT_FILE=file, **preload)
+    require("rank 0" in process.stdout.readline() + process.stdout.readline(), "no ranks")
+    pathlib.Path(file).touch()
+    try:
+        err = process.communicate(timeout=30)[1]
+    finally:
+        kill_ranks(process)
+    require("status 1 134" in err and "status 0 5" in err and "rank 1 (host" in err, err)
+
+
 def check_listening(**values):
     waiting = Waiting(2, True, **values)
     try:
@@ -105,6 +131,9 @@ def main():
             check_killed(1, False, **values)
         with checks.case(f"who listens, {name}"):
             check_listening(**values)
+    if os.environ.get("BUILD_TYPE") != "Asan":  # whose library wants to be the first
+        with checks.case("UCX aborts"), scratch_directory() as scratch:
+            check_aborted(scratch)
     with checks.case("an interface that is not there"):
         check_bad_interface()
     with checks.case("no library"):

@@ -113,6 +113,7 @@ static enum sx_status start(struct sx_transport *transport, const struct sx_tran
     ucx->context = context;
     sigset_t before;
     sx_signals_block(&before);
+    sx_ucx_guard(ucx);
     enum sx_status status = sx_lifeline_watch(ucx->lifeline, take_lost, ucx, error);
     if (status == SX_OK) {
         ucx->has_thread = pthread_create(&ucx->thread, NULL, sx_ucx_thread, ucx) == 0;
@@ -168,6 +169,8 @@ static bool close_ucx(struct sx_transport *transport) {
     struct sx_ucx *ucx = (struct sx_ucx *)transport;
     const bool has_ended = !ucx->has_thread || end_thread(ucx);
     const bool is_lost = atomic_load(&ucx->is_lost);
+    if (has_ended)
+        sx_ucx_unguard(ucx);
     if (!is_lost) {
         if (ucx->worker) {
             close_endpoints(ucx);

@@ -40,6 +40,8 @@ struct sx_ucx {
     int worker_fd, wake_fd;
     pthread_t thread;
     bool has_thread;
+    pthread_t runner; /* the thread as it calls itself, from `runs` on */
+    atomic_bool runs;
     atomic_bool is_lost; /* some rank: nobody is waited for */
     pthread_mutex_t lock;
     struct sx_ucx_transfer *first, *last; /* to be sent */
@@ -66,6 +68,9 @@ SX_MUST_CHECK enum sx_status sx_ucx_raw_begin(struct sx_transport *transport, si
                                               struct sx_transport_raw **out_raw, struct sx_error *error);
 void sx_ucx_raw_exchange(struct sx_transport_raw *raw);
 void sx_ucx_raw_end(struct sx_transport_raw *raw);
+/* abort.c: from here on abort() on the network thread, when a rank is lost, does not end the process. */
+void sx_ucx_guard(struct sx_ucx *ucx);
+void sx_ucx_unguard(struct sx_ucx *ucx);
 /* The thread ends soon. */
 void sx_ucx_stop(struct sx_ucx *ucx);
 

@@ -210,6 +210,8 @@ static bool is_stopping(struct sx_ucx *ucx) {
 
 void *sx_ucx_thread(void *argument) {
     struct sx_ucx *ucx = argument;
+    ucx->runner = pthread_self();
+    atomic_store(&ucx->runs, true);
     int64_t busy_ns = sx_clock_ns();
     while (!is_stopping(ucx)) {
         const bool sent = send_given(ucx);
