@@ -56,16 +56,20 @@ static enum stachio_status read_options(const struct stachio_options *given,
     return STACHIO_OK;
 }
 
+static int own_processors(const struct sx_sharing *sharing) {
+    const struct sx_processors processors = sx_processors_own();
+    return (sx_processors_count(&processors) + sharing->processors - 1) / sharing->processors;
+}
+
 /* What was left open, by what the process may use and does not share. */
 static void choose_rest(struct stachio_options *options, const struct sx_sharing *sharing) {
     /* A worker at work has a few blocks of some megabytes. */
     const uint64_t worker_bytes = (uint64_t)24 << 20;
-    const struct sx_processors processors = sx_processors_own();
     if (!options->memory_limit_bytes)
         options->memory_limit_bytes = sx_system_memory() / 5 * 4 / (uint64_t)sharing->host;
     if (options->threads)
         return;
-    options->threads = (sx_processors_count(&processors) + sharing->processors - 1) / sharing->processors;
+    options->threads = own_processors(sharing);
     const uint64_t most = options->memory_limit_bytes / worker_bytes;
     if (most < (uint64_t)options->threads)
         options->threads = most > 0 ? (int)most : 1;
@@ -121,6 +125,12 @@ static enum sx_status take_seat(struct stachio_db *db, struct sx_net *net,
     return sx_seats_tell(net, &db->device, db->seats, out_sharing, error);
 }
 
+/* The threads of a GPU's workers hardly compute, those of DuckDB, where it answers, do. */
+static int duckdb_threads(const struct stachio_db *db, const struct sx_sharing *sharing) {
+    const int processors = own_processors(sharing);
+    return db->device.library && db->threads < processors ? processors : db->threads;
+}
+
 static const enum sx_shuffle shuffles[] = {[STACHIO_SHUFFLE_AUTO] = SX_SHUFFLE_AUTO,
                                            [STACHIO_SHUFFLE_ONE_LEVEL] = SX_SHUFFLE_ONE_LEVEL,
                                            [STACHIO_SHUFFLE_TWO_LEVEL] = SX_SHUFFLE_TWO_LEVEL};
@@ -146,7 +156,7 @@ static enum sx_status open_parts(struct stachio_db *db, struct sx_net *net, stru
     SX_TRY(open_device_cache(db, net, options, error));
     sigset_t previous;
     sx_signals_block(&previous);
-    enum sx_status status = sx_frontend_open(db->threads, limit, &db->frontend, error);
+    enum sx_status status = sx_frontend_open(duckdb_threads(db, &sharing), limit, &db->frontend, error);
     sx_signals_restore(&previous);
     return status;
 }

@@ -94,6 +94,14 @@ def check_emulated(tables):
             check_equal(tables, DuckDB(tables), sql, "--fallback", "forbid")
 
 
+def check_duckdb_threads(tables):
+    """Where DuckDB answers beside a GPU it has all processors, whatever the GPU's workers are."""
+    with environment(STACHIO_DEVICE=None, STACHIO_CUDA_LIBRARY=EMULATED):
+        for device, wanted in (("cuda", len(os.sched_getaffinity(0))), ("cpu", 1)):
+            run = run_stachio(["--device", device, "--threads", "1", "--format", "csv", "-c", "SELECT current_setting('threads') AS n"])
+            require(run.succeeded().out.decode() == f"n\n{wanted}\n", str(run))
+
+
 def check_files(tables):
     """Files of one table that store values of a type in different ways are not decoded together."""
     directory = os.path.join(tables.directory, "..", "mixed")
@@ -173,7 +181,7 @@ def main():
     checks = Checks()
     with scratch_directory() as scratch:
         tables = make_tables(os.path.join(scratch, "tables"))
-        for check in [check_without_gpu, check_environment] + ([check_emulated, check_files, check_ranks, check_links] if os.path.exists(EMULATED) else []):
+        for check in [check_without_gpu, check_environment] + ([check_emulated, check_duckdb_threads, check_files, check_ranks, check_links] if os.path.exists(EMULATED) else []):
             with checks.case(check.__name__):
                 check(tables)
     checks.finish()
