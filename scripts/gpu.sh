@@ -1,20 +1,20 @@
 #!/bin/bash
 # Everything that needs a GPU, on any machine that has one: conformance of the CUDA backend, the same under
-# compute-sanitizer and the queries under it, decompression by nvCOMP with its rates, the primitives' times, TPC-H with
-# --device cuda against DuckDB,
-# the same answer from every run, little device memory, a damaged page.
+# compute-sanitizer and the queries under it, decompression by nvCOMP with its rates, the primitives' times, scans beside raw
+# reads, TPC-H with --device cuda against DuckDB (default and rewritten files), the same answer from every run, little device
+# memory, a damaged page. scripts/gpu_tests.sh runs the tests of the program there, scripts/gpu_ranks.sh several GPUs.
 # Runs the program in the folder named by STACHIO_DIR (default build/release; libraries and tpchgen-cli may lie beside it,
 # packed with xz; `conformance` in it or in its folder test).
-# Usage: scripts/gpu.sh OUT [conformance|sanitizer|queries|inflate|primitives|tpch|repeat|limits|damage]...
-# Environment: SF ("1"), REPEAT, THREADS, RUNS, LIMITS, FAMILIES, ROWS; for `sanitizer` TOOLS ("memcheck racecheck synccheck
-# initcheck"), PART (of all families' cases, in place of what part_of says), SANITIZER_ROWS, SANITIZER_SECONDS (100, a tool); DEVICE=cpu tries the last
-# four without a GPU.
+# Usage: scripts/gpu.sh OUT [conformance|sanitizer|queries|inflate|primitives|scan|tpch|repeat|limits|damage]...
+# Environment: SF ("1"), LAYOUTS ("default rewritten"), REPEAT (later runs, 3), THREADS (8), SCAN_SF (10), RUNS, LIMITS, FAMILIES,
+# ROWS; for `sanitizer` TOOLS ("memcheck racecheck synccheck initcheck"), PART (of all families' cases, in place of what part_of
+# says), SANITIZER_ROWS, SANITIZER_SECONDS (200, a tool); DEVICE=cpu tries the last five without a GPU.
 # Full logs go to OUT, a short table comes last.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 out=${1:?a folder for the logs}
 shift
-[ $# -gt 0 ] || set -- conformance sanitizer queries inflate primitives tpch repeat limits damage
+[ $# -gt 0 ] || set -- conformance sanitizer queries inflate primitives scan tpch repeat limits damage
 mkdir -p "$out"
 # shellcheck source=unpack.sh
 source scripts/unpack.sh
@@ -51,8 +51,11 @@ find_sanitizer() {
 
 # A part of each family's cases, such that each kernel is launched, with several blocks where the family does so; all parts
 # together are all cases (CONFORMANCE_PART; test/emulator/README.md tells how to see what a part launches).
-part_of() { # part_of FAMILY: the part, and the most rows of a case
-    case $1 in
+part_of() { # part_of TOOL FAMILY: the part, and the most rows of a case
+    case $1-$2 in
+    racecheck-*) racecheck_part_of "$2"; return ;;
+    esac
+    case $2 in
     move | rows | bloom | io) echo 0/1 1000 ;;
     hash | sort | join | decode) echo 0/16 1000 ;;
     group) echo 0/16 8192 ;;
@@ -61,10 +64,25 @@ part_of() { # part_of FAMILY: the part, and the most rows of a case
     esac
 }
 
+# What gets through in 90 s, all at the same time (H200).
+racecheck_part_of() {
+    case $1 in
+    bloom) echo 0/4 1000 ;;
+    hash) echo 0/16 300 ;;
+    move) echo 3/32 300 ;;
+    rows) echo 3/64 100 ;;
+    sort) echo 3/64 1000 ;;
+    join) echo 3/256 300 ;;
+    eval) echo 3/1024 1000 ;;
+    group) echo 3/128 1000 ;;
+    *) echo 3/64 300 ;;
+    esac
+}
+
 sanitize() { # sanitize TOOL FAMILY
     local part rows
-    read -r part rows < <(part_of "$2")
-    CONFORMANCE_PART=${PART:-$part} CONFORMANCE_MAX_ROWS=${SANITIZER_ROWS:-$rows} start "$1-$2" "${SANITIZER_SECONDS:-100}" \
+    read -r part rows < <(part_of "$1" "$2")
+    CONFORMANCE_PART=${PART:-$part} CONFORMANCE_MAX_ROWS=${SANITIZER_ROWS:-$rows} start "$1-$2" "${SANITIZER_SECONDS:-200}" \
         "$sanitizer" --tool "$1" --error-exitcode 9 "$(command -v conformance)" --load "$STACHIO_CUDA_LIBRARY" "$2"
 }
 
@@ -147,14 +165,47 @@ ask() { # ask OPTION...: as CSV
     timeout 120 stachio -d "$data" --device "$device" --threads "${THREADS:-8}" --format csv --fallback forbid "$@"
 }
 
+# The folder of a layout: as generated, or by `stachio rewrite`.
+lay_out() { # lay_out SF LAYOUT
+    generate "$1"
+    [ "$2" = rewritten ] || return 0
+    [ -e "$data-rewritten" ] || stachio rewrite "$data"/*.parquet -o "$data-rewritten" >"$out/rewrite-$1.log" 2>&1
+    data+=-rewritten
+}
+
+# "22 equal, 6.90 s / 77.5 s, geometric mean of the ratios: 0.068"
+tell_tpch() { # tell_tpch FILE
+    awk '/^ +[0-9]+ / { ours += $3; other += $4; equal += $6 == "yes"; compared += $6 != "-" }
+        END { printf compared ? "%d equal, %.3f s / %.3f s" : "%.0s%.3f s", equal, ours, other }' "$1"
+    grep '^geometric' "$1" | sed 's/^/, /' | tr -d '\n'
+    echo
+}
+
+# The first run beside DuckDB, which has all processors; then the medians of later ones.
 tpch_step() {
+    local sf layout log run=(stachio tpch run --device "$device" --threads "${THREADS:-8}")
     for sf in ${SF:-1}; do
-        generate "$sf"
-        timeout 500 stachio tpch run -d "$data" --device "$device" --threads "${THREADS:-8}" --repeat "${REPEAT:-1}" \
-            --compare duckdb >"$out/tpch-sf$sf.txt" 2>"$out/tpch-sf$sf.err"
-        echo "tpch SF$sf: exit $?"
-        cat "$out/tpch-sf$sf.txt"
-        sort "$out/tpch-sf$sf.err" | uniq -c | head -n 12
+        for layout in ${LAYOUTS:-default rewritten}; do
+            lay_out "$sf" "$layout"
+            log=$out/tpch-sf$sf-$layout
+            timeout 500 "${run[@]}" -d "$data" --repeat 1 --fallback forbid --compare duckdb >"$log.txt" 2>"$log.err"
+            echo "tpch SF$sf, $layout files: exit $?, $(tell_tpch "$log.txt")"
+            sort "$log.err" | uniq -c | head -n 5
+            timeout 300 "${run[@]}" -d "$data" --repeat "$((${REPEAT:-3} + 1))" >"$log-later.txt" 2>"$log-later.err"
+            echo "    later runs: exit $?, $(tell_tpch "$log-later.txt")"
+        done
+    done
+}
+
+# lineitem, all columns: stored bytes from the disk and from memory, values decoded.
+scan_step() {
+    local layout
+    for layout in ${LAYOUTS:-default rewritten}; do
+        lay_out "${SCAN_SF:-10}" "$layout"
+        timeout 300 stachio bench scan "$data/lineitem.parquet" --device "$device" --threads "${THREADS:-8}" --repeat "${REPEAT:-3}" \
+            --json "$out/scan-$layout.json" >"$out/scan-$layout.txt" 2>"$out/scan-$layout.err"
+        echo "scan of $layout files: exit $?"
+        grep -E 'way|direct|raw|decoded' "$out/scan-$layout.txt"
     done
 }
 
