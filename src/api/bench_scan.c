@@ -30,7 +30,7 @@ struct variant {
     bool is_raw;       /* no scan, but reads into as much memory as one has */
 };
 
-/* Each adds to the one before it. */
+/* Each adds to the one before it, but for what is raw. */
 static const struct variant variants[] = {
     {.name = "blocking", .io = SX_IO_BUFFERED, .is_blocking = true, .rereads_footers = true},
     {.name = "chunked", .io = SX_IO_BUFFERED, .rereads_footers = true},
@@ -229,20 +229,21 @@ static enum sx_status run_all(struct run *run, int n_threads, double *out_second
     return error->status;
 }
 
-/* The files' bytes as they are; into `kept_bytes` of the pool, or (0) few. */
-static enum sx_status raw_once(const struct bench_scan *bench, struct sx_pool *pool, enum sx_io io,
-                               int64_t kept_bytes, int n_threads, double *out_seconds,
-                               struct sx_error *error) {
+/* The files' bytes as they are; into `kept_bytes` of memory, or (0) little. *out_bytes: so many came. */
+static enum sx_status raw_once(const struct bench_scan *bench, bool is_warm, size_t kept_bytes, int n_threads,
+                               int64_t *out_bytes, double *out_seconds, struct sx_error *error) {
+    const struct stachio_db *db = bench->db;
+    struct sx_pool *cold_pool = db->io_pool ? db->io_pool : db->direct_pool; /* as scans have it */
     struct sx_raw_read raw = {.paths = bench->files.paths,
                               .n_paths = bench->files.n_paths,
                               .n_in_flight = 1,
-                              .kept_bytes = kept_bytes};
+                              .kept_bytes = (int64_t)kept_bytes};
     struct sx_team *team;
-    int64_t bytes;
     SX_TRY(sx_team_create(n_threads, &team, error));
-    enum sx_status status = sx_reader_create(pool, NULL, io, 1, &raw.reader, error);
+    enum sx_status status = sx_reader_create(is_warm ? db->pool : cold_pool, NULL,
+                                             is_warm ? SX_IO_BUFFERED : SX_IO_AUTO, 1, &raw.reader, error);
     if (status == SX_OK)
-        status = sx_raw_read(team, &raw, &bytes, out_seconds, error);
+        status = sx_raw_read(team, &raw, out_bytes, out_seconds, error);
     sx_reader_destroy(raw.reader);
     sx_team_destroy(team);
     return status;
@@ -261,15 +262,13 @@ static enum sx_status scan_once(const struct bench_scan *bench, struct attempt *
         .n_columns = bench->n_columns,
         .keep_dictionaries = true,
         .batch_rows = variant->decodes && traits->joins_groups ? traits->chunk_rows : 0,
-        .queue_bytes = SX_QUEUE_BYTES,
+        .queue_bytes = sx_db_queue_bytes(bench->db),
     };
     struct run run = {.attempt = attempt, .lock = PTHREAD_MUTEX_INITIALIZER};
     struct sx_scan_progress progress;
-    if (variant->is_raw) {
-        struct sx_pool *pool = bench->db->io_pool ? bench->db->io_pool : bench->db->direct_pool;
-        attempt->bytes = bench->files_bytes;
-        return raw_once(bench, pool, variant->io, SX_QUEUE_BYTES, n_threads, out_seconds, error);
-    }
+    if (variant->is_raw)
+        return raw_once(bench, false, sx_db_queue_bytes(bench->db), n_threads, &attempt->bytes, out_seconds,
+                        error);
     const double began = sx_system_seconds();
     SX_TRY(sx_scan_open(attempt->storage, &request, NULL, &run.scan, error));
     if (!variant->is_blocking)
@@ -339,10 +338,10 @@ static void report(const struct bench_scan *bench, struct attempt *attempt, bool
 static enum sx_status run_attempts(const struct bench_scan *bench, struct attempt *attempts, int n_attempts,
                                    bool is_warm, int n_threads, struct sx_error *error) {
     double raw_seconds[MOST_RUNS];
+    int64_t raw_bytes;
     for (int r = 0; r < bench->runs; r++) {
         SX_TRY(set_warmth(bench, is_warm, error));
-        SX_TRY(raw_once(bench, bench->db->pool, is_warm ? SX_IO_BUFFERED : SX_IO_AUTO, 0, n_threads,
-                        &raw_seconds[r], error));
+        SX_TRY(raw_once(bench, is_warm, 0, n_threads, &raw_bytes, &raw_seconds[r], error));
         for (int a = 0; a < n_attempts; a++) {
             struct attempt *attempt = &attempts[a];
             SX_TRY(place_chunks(bench, attempt, is_warm, n_threads, error));

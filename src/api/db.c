@@ -56,23 +56,35 @@ static enum stachio_status read_options(const struct stachio_options *given,
     return STACHIO_OK;
 }
 
+size_t sx_db_queue_bytes(const struct stachio_db *db) {
+    const size_t most = SX_QUEUE_BYTES, least = (size_t)8 << 20;
+    const size_t limit = sx_pool_usage(db->pool).limit_bytes;
+    if (!limit || limit / 8 > most)
+        return most;
+    return limit / 8 > least ? limit / 8 : least;
+}
+
 static int own_processors(const struct sx_sharing *sharing) {
     const struct sx_processors processors = sx_processors_own();
     return (sx_processors_count(&processors) + sharing->processors - 1) / sharing->processors;
 }
 
+/* As many of the processors as the memory is enough for: a worker at work has a few blocks of some megabytes.
+ */
+static int most_threads(uint64_t limit_bytes, const struct sx_sharing *sharing) {
+    const uint64_t worker_bytes = (uint64_t)24 << 20, most = limit_bytes / worker_bytes;
+    const int processors = own_processors(sharing);
+    if (most >= (uint64_t)processors)
+        return processors;
+    return most > 0 ? (int)most : 1;
+}
+
 /* What was left open, by what the process may use and does not share. */
 static void choose_rest(struct stachio_options *options, const struct sx_sharing *sharing) {
-    /* A worker at work has a few blocks of some megabytes. */
-    const uint64_t worker_bytes = (uint64_t)24 << 20;
     if (!options->memory_limit_bytes)
         options->memory_limit_bytes = sx_system_memory() / 5 * 4 / (uint64_t)sharing->host;
-    if (options->threads)
-        return;
-    options->threads = own_processors(sharing);
-    const uint64_t most = options->memory_limit_bytes / worker_bytes;
-    if (most < (uint64_t)options->threads)
-        options->threads = most > 0 ? (int)most : 1;
+    if (!options->threads)
+        options->threads = most_threads(options->memory_limit_bytes, sharing);
 }
 
 /* Without a GPU the operating system's cache of files does as well. */
@@ -126,9 +138,9 @@ static enum sx_status take_seat(struct stachio_db *db, struct sx_net *net,
 }
 
 /* The threads of a GPU's workers hardly compute, those of DuckDB, where it answers, do. */
-static int duckdb_threads(const struct stachio_db *db, const struct sx_sharing *sharing) {
-    const int processors = own_processors(sharing);
-    return db->device.library && db->threads < processors ? processors : db->threads;
+static int duckdb_threads(const struct stachio_db *db, size_t limit_bytes, const struct sx_sharing *sharing) {
+    const int most = most_threads(limit_bytes, sharing);
+    return db->device.library && db->threads < most ? most : db->threads;
 }
 
 static const enum sx_shuffle shuffles[] = {[STACHIO_SHUFFLE_AUTO] = SX_SHUFFLE_AUTO,
@@ -156,7 +168,8 @@ static enum sx_status open_parts(struct stachio_db *db, struct sx_net *net, stru
     SX_TRY(open_device_cache(db, net, options, error));
     sigset_t previous;
     sx_signals_block(&previous);
-    enum sx_status status = sx_frontend_open(duckdb_threads(db, &sharing), limit, &db->frontend, error);
+    enum sx_status status =
+        sx_frontend_open(duckdb_threads(db, limit, &sharing), limit, &db->frontend, error);
     sx_signals_restore(&previous);
     return status;
 }

@@ -54,6 +54,9 @@ struct stachio_db {
 };
 
 /* "cpu", or the GPU's name. */
+/* Bytes that all scans of a query may read ahead: enough for large requests, little beside the limit. */
+size_t sx_db_queue_bytes(const struct stachio_db *db);
+
 static inline const char *sx_db_device(const struct stachio_db *db) {
     return db->device.name ? db->device.name : "cpu";
 }

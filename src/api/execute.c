@@ -10,15 +10,6 @@
 #include "plan/distribute.h"
 #include "storage/file.h"
 
-/* Bytes that all scans of a query may read ahead: enough for large requests, little beside the limit. */
-static size_t queue_bytes(struct stachio_db *db) {
-    const size_t most = SX_QUEUE_BYTES, least = (size_t)8 << 20;
-    size_t limit = sx_pool_usage(db->pool).limit_bytes;
-    if (!limit || limit / 8 > most)
-        return most;
-    return limit / 8 > least ? limit / 8 : least;
-}
-
 static int64_t scan_bytes(void *context, const struct sx_scan_plan *scan) {
     struct stachio_db *db = context;
     const char **columns = calloc((size_t)scan->n_columns + 1, sizeof *columns);
@@ -101,7 +92,7 @@ struct sx_exec_options sx_db_exec_options(struct stachio_db *db) {
         .message_pool = db->io_pool,
         .storage = db->storage,
         .team = db->team,
-        .queue_bytes = queue_bytes(db),
+        .queue_bytes = sx_db_queue_bytes(db),
         .net = db->net,
         .link_bytes = link_bytes(),
         .root_sort_rows = root_sort_rows(),

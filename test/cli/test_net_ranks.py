@@ -95,9 +95,9 @@ def check_aborted(scratch):
     file = os.path.join(scratch, "abort-one")
     command = f'[ "$OMPI_COMM_WORLD_RANK" = 1 ] || unset LD_PRELOAD; {RANKS} wait; echo status $OMPI_COMM_WORLD_RANK $? >&2'
     process = start_ranks(2, ["sh", "-c", command], ABORT_FILE=file, **preload)
-    require("rank 0" in process.stdout.readline() + process.stdout.readline(), "no ranks")
-    pathlib.Path(file).touch()
     try:
+        require("rank 0" in process.stdout.readline() + process.stdout.readline(), "no ranks")
+        pathlib.Path(file).touch()
         err = process.communicate(timeout=30)[1]
     finally:
         kill_ranks(process)

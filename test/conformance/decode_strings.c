@@ -94,6 +94,7 @@ static enum sx_status read_text(struct conformance *c, const struct text_page *p
         .n_pages = 1};
     struct sx_decoder *decoder = NULL;
     struct sx_tensor out = {0}, host = {0};
+    *out_agrees = false;
     c->stream->error = (struct sx_error){0};
     SX_TRY(c->backend->ops.decoder_create(c->stream, &stored, &decoder));
     struct sx_decode_part part = {decoder, 0, page->rows};
