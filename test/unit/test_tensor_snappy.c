@@ -159,10 +159,17 @@ static void test_elements(void) {
     free(stream);
 }
 
+/* The library's count of its bytes, in 32 bits, is none. */
+static void test_longest_literal(void) {
+    uint8_t none;
+    assert(!sx_snappy_open((const uint8_t *)"\0\xfc\xff\xff\xff\xff", 6, &none, 0));
+}
+
 int main(void) {
     assert(compare((const uint8_t *)"\0", 1));
     assert(!compare((const uint8_t *)"", 0));
     assert(!compare((const uint8_t *)"\xff\xff\xff\xff\x1f", 5));
+    test_longest_literal();
     test_of_library();
     test_elements();
     return 0;
