@@ -74,8 +74,8 @@ static enum sx_status add_pipeline(struct builder *b, struct sx_source *source, 
                                    .source = source,
                                    .transforms = transforms,
                                    .n_transforms = n,
-                                   .sink = target.sink};
-    target.sink->feeders++;
+                                   .sink = target.sink,
+                                   .feeder = target.sink->n_feeders++};
     if (target.sink->is_driven)
         return add_driven(b, &pipeline);
     number_driven(source, pipeline.index);
@@ -146,6 +146,8 @@ static enum sx_status build_scan(struct builder *b, const struct sx_plan *plan, 
     }
     struct sx_source *source;
     SX_TRY(sx_scan_create(b->run, plan, list, n, &source, b->error));
+    for (int i = 0; i < n; i++)
+        SX_TRY(sx_operator_needs(b->run, &source->base, &list[i].join->sink, b->error));
     b->run->scans[b->run->n_scans++] = (struct sx_scan_source *)source;
     return add_pipeline(b, source, target);
 }
@@ -180,6 +182,7 @@ static enum sx_status build_join(struct builder *b, const struct sx_plan *plan, 
     SX_TRY(sx_filters_below(b->run, plan, 1, filters, &on_build, b->error));
     SX_TRY(sx_pending_add(b->run, build, on_build, target.n_exchanges, target.pending, b->error));
     SX_TRY(sx_join_probe_create(b->run, build, &probe, b->error));
+    SX_TRY(sx_operator_needs(b->run, &probe->base, &build->sink, b->error));
     struct target probed = target;
     SX_TRY(prepend(b, probe, &probed));
     const struct sx_pending_filter *below = NULL;
@@ -250,6 +253,7 @@ static enum sx_status build_breaker(struct builder *b, const struct sx_plan *pla
     struct sx_sink *sink;
     struct sx_source *source;
     SX_TRY(create(b->run, plan, &sink, &source, b->error));
+    SX_TRY(sx_operator_needs(b->run, &source->base, sink, b->error));
     const struct sx_pending_filter *below = NULL;
     SX_TRY(build_pending(b, target)); /* the child's scans may be filtered by them */
     SX_TRY(sx_filters_below(b->run, plan, 0, filters, &below, b->error));

@@ -248,6 +248,10 @@ static enum sx_status source_next(struct sx_source *source, struct sx_worker *wo
     return sx_batch_share(&reader->collector->batches[at], out_batch, sx_worker_error(worker));
 }
 
+static int64_t source_most_batches(const struct sx_source *source) {
+    return ((const struct collector_source *)source)->collector->n_batches;
+}
+
 enum sx_status sx_collector_source(struct sx_run *run, struct sx_collector *collector, const char *name,
                                    struct sx_source **out_source, struct sx_error *error) {
     struct collector_source *reader = sx_operator_create(run, sizeof *reader, NULL, "%s", name);
@@ -255,6 +259,7 @@ enum sx_status sx_collector_source(struct sx_run *run, struct sx_collector *coll
         return sx_no_memory(error, name);
     reader->collector = collector;
     reader->source.next = source_next;
+    reader->source.most_batches = source_most_batches;
     *out_source = &reader->source;
-    return SX_OK;
+    return sx_operator_needs(run, &reader->source.base, &collector->sink, error);
 }

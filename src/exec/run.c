@@ -1,8 +1,8 @@
-#include "exec/run.h"
-
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "exec/schedule.h"
 
 enum sx_status sx_no_memory(struct sx_error *error, const char *what) {
     return sx_error_set(error, SX_OUT_OF_MEMORY, "out of memory: no memory for %s", what);
@@ -28,6 +28,16 @@ void *sx_operator_create(struct sx_run *run, size_t size_bytes,
     op->next_created = run->created;
     run->created = op;
     return op;
+}
+
+enum sx_status sx_operator_needs(struct sx_run *run, struct sx_operator *op, const struct sx_sink *sink,
+                                 struct sx_error *error) {
+    struct sx_need *need = SX_ARENA_NEW(&run->arena, struct sx_need);
+    if (!need)
+        return sx_no_memory(error, op->name);
+    *need = (struct sx_need){.sink = sink, .next = op->needs};
+    op->needs = need;
+    return SX_OK;
 }
 
 /* From now on the worker's time goes to `op`. Returns whose it was. */
@@ -132,7 +142,7 @@ enum sx_status sx_check_cancel(struct sx_worker *worker) {
 
 bool sx_worker_satisfied(const struct sx_worker *worker) {
     const struct sx_sink *sink = worker->pipeline->sink;
-    return sink->feeders == 1 && sink->satisfied && sink->satisfied(sink, worker);
+    return sink->n_feeders - sink->n_ended == 1 && sink->satisfied && sink->satisfied(sink, worker);
 }
 
 enum sx_status sx_synchronise(struct sx_worker *worker, const char *why) {
@@ -199,11 +209,10 @@ static enum sx_status drain_source(struct sx_worker *worker, const struct sx_pip
     return SX_OK;
 }
 
-/* The source of the pipeline behind that one, where things may go on at the same time; or NULL. */
-static struct sx_source *source_behind(const struct sx_run *run, const struct sx_pipeline *pipeline) {
-    const bool is_last = pipeline->index + 1 >= run->n_pipelines;
-    return is_last || run->options.overlap >= SX_OVERLAP_IO ? NULL
-                                                            : run->pipelines[pipeline->index + 1].source;
+/* The source of the next pipeline, where things may go on at the same time; or NULL. */
+static struct sx_source *source_behind(const struct sx_run *run) {
+    const struct sx_pipeline *behind = sx_schedule_behind(run);
+    return !behind || run->options.overlap >= SX_OVERLAP_IO ? NULL : behind->source;
 }
 
 static enum sx_status look_ahead(struct sx_worker *worker, struct sx_source *source) {
@@ -215,26 +224,41 @@ static enum sx_status look_ahead(struct sx_worker *worker, struct sx_source *sou
     return status;
 }
 
-static void work_pipeline(int member, void *context) {
+/* What the worker has made may be read by others then. */
+static enum sx_status end_pipelines(struct sx_worker *worker) {
+    enum sx_status status = look_ahead(worker, source_behind(worker->run));
+    if (status == SX_OK)
+        status = name_operator(worker, &worker->pipeline->sink->base,
+                               sx_synchronise(worker, "the end of a pipeline"));
+    return status;
+}
+
+static enum sx_status work_pipeline(struct sx_worker *worker, const struct sx_pipeline *pipeline,
+                                    bool is_last) {
+    struct sx_lane *lane = worker->stream->lane;
+    const int64_t began_ns = sx_span_begin(lane);
+    worker->pipeline = pipeline;
+    account(worker, &pipeline->source->base);
+    enum sx_status status = drain_source(worker, pipeline);
+    if (status == SX_OK && is_last)
+        status = end_pipelines(worker);
+    account(worker, NULL);
+    sx_span_end(lane, SX_SPAN_PIPELINE, pipeline->sink->base.name, began_ns, pipeline->index, 0);
+    return status;
+}
+
+static void work_pipelines(int member, void *context) {
     struct sx_run *run = context;
     struct sx_worker *worker = &run->workers[member];
-    worker->pipeline = run->round_pipeline;
-    struct sx_lane *lane = worker->stream->lane;
-    sx_lane_claim(lane);
-    const int64_t began_ns = sx_span_begin(lane);
-    account(worker, &run->round_pipeline->source->base);
-    enum sx_status status = drain_source(worker, run->round_pipeline);
-    if (status == SX_OK)
-        status = look_ahead(worker, source_behind(run, run->round_pipeline));
-    if (status == SX_OK)
-        status = name_operator(worker, &run->round_pipeline->sink->base,
-                               sx_synchronise(worker, "the end of a pipeline"));
-    account(worker, NULL);
-    sx_span_end(lane, SX_SPAN_PIPELINE, run->round_pipeline->sink->base.name, began_ns,
-                run->round_pipeline->index, 0);
+    enum sx_status status = SX_OK;
+    sx_lane_claim(worker->stream->lane);
+    for (int i = 0; i < run->n_round && status == SX_OK; i++)
+        status = work_pipeline(worker, run->round[i], i == run->n_round - 1);
     if (status != SX_OK)
         fail(worker, status);
 }
+
+/* ---- the ends of sinks ---- */
 
 static enum sx_status run_part(struct sx_worker *worker, struct sx_sink *sink, int part) {
     const int64_t began_ns = sx_span_begin(worker->stream->lane);
@@ -245,90 +269,139 @@ static enum sx_status run_part(struct sx_worker *worker, struct sx_sink *sink, i
     return name_operator(worker, &sink->base, status);
 }
 
-static void work_parts(int member, void *context) {
-    struct sx_run *run = context;
-    struct sx_worker *worker = &run->workers[member];
-    struct sx_sink *sink = run->round_sink;
-    account(worker, &sink->base);
-    while (!stopped(run)) {
-        int part = atomic_fetch_add(&run->round_next, 1);
-        if (part >= run->round_parts)
-            break;
-        enum sx_status status = sx_check_cancel(worker);
-        if (status == SX_OK)
-            status = run_part(worker, sink, part);
-        if (status != SX_OK)
-            fail(worker, status);
-    }
-    account(worker, NULL);
-}
-
 static enum sx_status finish_sink(struct sx_worker *worker, struct sx_sink *sink, int *out_parts) {
     const int64_t began_ns = sx_span_begin(worker->stream->lane);
-    enum sx_status status = SX_OK;
-    account(worker, &sink->base);
-    if (sink->finish)
-        status = sink->finish(sink, worker, out_parts);
+    enum sx_status status = sink->finish(sink, worker, out_parts);
     if (status == SX_OK)
         status = sx_synchronise(worker, "a sink is whole");
-    account(worker, NULL);
     sx_span_end(worker->stream->lane, SX_SPAN_FINISH, sink->base.name, began_ns, 0, 0);
     return name_operator(worker, &sink->base, status);
 }
 
 static enum sx_status seal_sink(struct sx_worker *worker, struct sx_sink *sink) {
     const int64_t began_ns = sx_span_begin(worker->stream->lane);
-    account(worker, &sink->base);
     enum sx_status status = sink->seal(sink, worker);
     if (status == SX_OK)
         status = sx_synchronise(worker, "a sink is sealed");
-    account(worker, NULL);
     sx_span_end(worker->stream->lane, SX_SPAN_SEAL, sink->base.name, began_ns, 0, 0);
     return name_operator(worker, &sink->base, status);
 }
 
-static enum sx_status end_sink(struct sx_run *run, struct sx_sink *sink) {
-    struct sx_worker *worker = &run->workers[0];
-    int parts = 0;
-    enum sx_status status = finish_sink(worker, sink, &parts);
-    if (status == SX_OK && sink->part && parts > 0) {
-        run->round_sink = sink;
-        run->round_parts = parts;
-        atomic_store(&run->round_next, 0);
-        sx_team_run(run->options.team, work_parts, run);
-    }
-    if (status == SX_OK && !stopped(run) && sink->seal)
-        status = seal_sink(worker, sink);
+/* The worker is at the sink's end. */
+static void turn_to(struct sx_worker *worker, const struct sx_pipeline *pipeline) {
+    worker->pipeline = pipeline;
+    account(worker, &pipeline->sink->base);
+}
+
+static void leave(struct sx_worker *worker, enum sx_status status) {
+    account(worker, NULL);
     if (status != SX_OK)
         fail(worker, status);
+}
+
+static void work_finish(int member, void *context) {
+    struct sx_run *run = context;
+    struct sx_worker *worker = &run->workers[member];
+    for (int i; !stopped(run) && (i = atomic_fetch_add(&run->round_next, 1)) < run->n_round;) {
+        struct sx_sink *sink = run->round[i]->sink;
+        turn_to(worker, run->round[i]);
+        leave(worker, sink->finish ? finish_sink(worker, sink, &run->round_parts[i]) : SX_OK);
+    }
+}
+
+static void work_parts(int member, void *context) {
+    struct sx_run *run = context;
+    struct sx_worker *worker = &run->workers[member];
+    int i = 0, before = 0; /* parts of the sinks in front of i */
+    while (!stopped(run)) {
+        const int at = atomic_fetch_add(&run->round_next, 1);
+        for (; i < run->n_round && at - before >= run->round_parts[i]; i++)
+            before += run->round_parts[i];
+        if (i == run->n_round)
+            break;
+        turn_to(worker, run->round[i]);
+        enum sx_status status = sx_check_cancel(worker);
+        if (status == SX_OK)
+            status = run_part(worker, run->round[i]->sink, at - before);
+        leave(worker, status);
+    }
+}
+
+static void work_seal(int member, void *context) {
+    struct sx_run *run = context;
+    struct sx_worker *worker = &run->workers[member];
+    for (int i; !stopped(run) && (i = atomic_fetch_add(&run->round_next, 1)) < run->n_round;) {
+        struct sx_sink *sink = run->round[i]->sink;
+        turn_to(worker, run->round[i]);
+        leave(worker, sink->seal ? seal_sink(worker, sink) : SX_OK);
+    }
+}
+
+/* `n` pieces of work: a single one is not worth waking the others. */
+static void share_out(struct sx_run *run, void (*work)(int member, void *context), int n) {
+    atomic_store(&run->round_next, 0);
+    if (n > 1)
+        sx_team_run(run->options.team, work, run);
+    else if (n == 1)
+        work(0, run);
+}
+
+/* Ends those of the round's sinks that get no more rows. */
+static void end_sinks(struct sx_run *run) {
+    int n = 0, n_parts = 0;
+    for (int i = 0; i < run->n_round; i++) {
+        struct sx_sink *sink = run->round[i]->sink;
+        if (++sink->n_ended == sink->n_feeders)
+            run->round[n++] = run->round[i];
+    }
+    run->n_round = n;
+    for (int i = 0; i < n; i++)
+        run->round_parts[i] = 0;
+    share_out(run, work_finish, n);
+    for (int i = 0; i < n && !stopped(run); i++)
+        n_parts += run->round_parts[i];
+    share_out(run, work_parts, n_parts);
+    if (!stopped(run))
+        share_out(run, work_seal, n);
+    for (int i = 0; i < n; i++)
+        run->round[i]->sink->is_whole = true;
+}
+
+/* ---- rounds ---- */
+
+static enum sx_status open_source(struct sx_worker *worker, const struct sx_pipeline *pipeline) {
+    struct sx_source *source = pipeline->source;
+    if (!source->open)
+        return SX_OK;
+    worker->pipeline = pipeline;
+    account(worker, &source->base);
+    const enum sx_status status = name_operator(worker, &source->base, source->open(source, worker));
+    account(worker, NULL);
     return status;
 }
 
-static void run_pipeline(struct sx_run *run, struct sx_pipeline *pipeline) {
-    struct sx_worker *first = &run->workers[0];
-    struct sx_source *source = pipeline->source;
-    first->pipeline = pipeline;
-    if (source->open) {
-        account(first, &source->base);
-        enum sx_status status = source->open(source, first);
-        account(first, NULL);
+static void run_round(struct sx_run *run) {
+    for (int i = 0; i < run->n_round && !stopped(run); i++) {
+        const enum sx_status status = open_source(&run->workers[0], run->round[i]);
         if (status != SX_OK)
-            fail(first, name_operator(first, &source->base, status));
+            fail(&run->workers[0], status);
     }
-    struct sx_source *behind = source_behind(run, pipeline);
+    struct sx_source *behind = source_behind(run);
     if (behind && behind->prefetch)
         behind->prefetch(behind);
-    if (stopped(run))
-        return;
-    run->round_pipeline = pipeline;
-    sx_team_run(run->options.team, work_pipeline, run);
-    if (!stopped(run) && --pipeline->sink->feeders == 0)
-        (void)end_sink(run, pipeline->sink);
+    if (!stopped(run))
+        sx_team_run(run->options.team, work_pipelines, run);
+    if (!stopped(run))
+        end_sinks(run);
 }
 
 enum sx_status sx_run_pipelines(struct sx_run *run, struct sx_error *error) {
-    for (int i = 0; i < run->n_pipelines && !stopped(run); i++)
-        run_pipeline(run, &run->pipelines[i]);
+    run->round = SX_ARENA_ARRAY(&run->arena, run->n_workers + 1, struct sx_pipeline *);
+    run->round_parts = SX_ARENA_ARRAY(&run->arena, run->n_workers + 1, int);
+    if (!run->round || !run->round_parts)
+        return sx_no_memory(error, "a query");
+    while (!stopped(run) && (run->n_round = sx_schedule_next(run, run->round)) > 0)
+        run_round(run);
     if (!stopped(run))
         return SX_OK;
     *error = run->error;

@@ -28,7 +28,13 @@ struct sx_operator {
     void (*destroy)(struct sx_run *run, struct sx_operator *op);
     /* May be NULL: its name with what it has measured, after the run, in `arena`. NULL: nothing to tell. */
     const char *(*tell)(const struct sx_operator *op, struct sx_arena *arena);
+    const struct sx_need *needs; /* sinks that have to be whole before it gets to run; sx_operator_needs */
     struct sx_operator *next_created;
+};
+
+struct sx_need {
+    const struct sx_sink *sink;
+    const struct sx_need *next;
 };
 
 /* Gives batches. `open` (may be NULL) is called once before the workers start; what it makes on its worker's
@@ -44,6 +50,9 @@ struct sx_source {
                            bool *out_done);
     /* May be NULL: tells the source that a later pipeline will need it. */
     void (*prefetch)(struct sx_source *source);
+    /* May be NULL: nobody knows. When all that it needs is whole: how many batches it gives workers to work
+     * on, at the most. */
+    int64_t (*most_batches)(const struct sx_source *source);
     /* May be NULL: the worker is through with the pipeline in front of the source's, and waits for others.
      * What it will need first may be brought to the device. */
     enum sx_status (*ahead)(struct sx_source *source, struct sx_worker *worker);
@@ -74,7 +83,8 @@ struct sx_sink {
     bool (*satisfied)(const struct sx_sink *sink, const struct sx_worker *worker);
     /* May be NULL. The worker brings no more rows from the pipeline that it is on. */
     void (*drained)(struct sx_sink *sink, struct sx_worker *worker);
-    int feeders; /* pipelines that have not ended */
+    int n_feeders, n_ended; /* pipelines into it, and those of them that have ended */
+    bool is_whole;          /* and so has the sink */
     /* An exchange's: the pipelines into it are run, one after another, by the workers of the pipeline that
      * takes its rows (sx_pipeline_step). */
     bool is_driven;
@@ -83,6 +93,8 @@ struct sx_sink {
 
 struct sx_pipeline {
     int index;
+    int feeder; /* pipelines into its sink that come before it */
+    bool has_run;
     struct sx_source *source;
     struct sx_transform **transforms;
     int n_transforms;
@@ -130,10 +142,11 @@ struct sx_run {
     pthread_mutex_t error_lock;
     struct sx_error error; /* the first that a worker met */
     atomic_bool failed;
-    /* work of the round in progress */
-    const struct sx_pipeline *round_pipeline;
-    struct sx_sink *round_sink;
-    int round_parts;
+    /* The round in progress: pipelines that run at the same time; then those of them whose sinks end, each
+     * with its number of parts. */
+    struct sx_pipeline **round;
+    int *round_parts;
+    int n_round;
     atomic_int round_next;
 };
 
@@ -142,6 +155,10 @@ struct sx_run {
 void *sx_operator_create(struct sx_run *run, size_t size_bytes,
                          void (*destroy)(struct sx_run *, struct sx_operator *), const char *name_format, ...)
     SX_PRINTF(4, 5);
+
+/* Tells that the operator reads what the sink has made. */
+SX_MUST_CHECK enum sx_status sx_operator_needs(struct sx_run *run, struct sx_operator *op,
+                                               const struct sx_sink *sink, struct sx_error *error);
 
 /* Passes rows on to transform `at` of the worker's pipeline, or to the sink behind the last. Empty batches
  * are dropped. Releases the batch in every case. */
@@ -181,7 +198,7 @@ static inline int64_t sx_sequence_place(int64_t pipeline, int64_t sequence) {
 /* "no memory for WHAT" as a status. */
 enum sx_status sx_no_memory(struct sx_error *error, const char *what);
 
-/* Runs every pipeline in order and then its sink's end. */
+/* Runs all pipelines in rounds (schedule.h), and after each the ends of the sinks that it has filled. */
 SX_MUST_CHECK enum sx_status sx_run_pipelines(struct sx_run *run, struct sx_error *error);
 
 #endif

@@ -199,6 +199,10 @@ static enum sx_status scan_ahead(struct sx_source *source, struct sx_worker *wor
     return scan_bring(scan, worker, state, first->columns, first->n_columns);
 }
 
+static int64_t scan_most_batches(const struct sx_source *source) {
+    return sx_scan_batches(((const struct sx_scan_source *)source)->scan);
+}
+
 static void scan_destroy(struct sx_run *run, struct sx_operator *op) {
     struct sx_scan_source *scan = (struct sx_scan_source *)op;
     for (int w = 0; scan->workers && w < run->n_workers; w++) {
@@ -317,6 +321,7 @@ static enum sx_status create_scan(struct sx_run *run, const struct sx_plan *plan
     scan->source.open = scan_open;
     scan->source.next = scan_next;
     scan->source.prefetch = scan_prefetch;
+    scan->source.most_batches = scan_most_batches;
     scan->source.ahead = scan->brings_ahead ? scan_ahead : NULL;
     *out_source = &scan->source;
     return SX_OK;

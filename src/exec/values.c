@@ -55,6 +55,11 @@ out:
     return status;
 }
 
+static int64_t values_most_batches(const struct sx_source *source) {
+    (void)source;
+    return 1;
+}
+
 enum sx_status sx_values_create(struct sx_run *run, const struct sx_plan *plan, struct sx_source **out_source,
                                 struct sx_error *error) {
     struct values_source *values = sx_operator_create(run, sizeof *values, NULL, "VALUES");
@@ -62,6 +67,7 @@ enum sx_status sx_values_create(struct sx_run *run, const struct sx_plan *plan, 
         return sx_no_memory(error, "constant rows");
     values->plan = plan;
     values->source.next = values_next;
+    values->source.most_batches = values_most_batches;
     *out_source = &values->source;
     return SX_OK;
 }

@@ -369,6 +369,10 @@ static bool is_cold(struct sx_scan *scan, const struct scan_unit *unit) {
     return sx_file_read_cached(fd, sx_chunk_begin(scan_chunk(scan, unit, 0)), sizeof probe, probe) == 0;
 }
 
+int sx_scan_batches(const struct sx_scan *scan) {
+    return scan->n_batches;
+}
+
 void sx_scan_prefetch(struct sx_scan *scan) {
     if (scan->n_units == 0)
         return;
