@@ -348,5 +348,9 @@ struct sx_plan *sx_convert_delim_join(struct sx_convert *c, struct json_object *
     plan = finish_join(&join, json);
     if (!definition.uses)
         return plan;
-    return sx_build_materialize(b, side_id, side, sx_build_materialize(b, delim_id, distinct, plan));
+    if (definition.uses > 1)
+        plan = sx_build_materialize(b, delim_id, distinct, plan);
+    else /* its one reader has them straight away */
+        *definition.last_use = *distinct;
+    return sx_build_materialize(b, side_id, side, plan);
 }
