@@ -150,8 +150,8 @@ enum stachio_io {
 /* How far reading, computing and the network overlap (seed 002, sections 3 and 5). All but FULL are there for
  * comparison. */
 enum stachio_overlap {
-    STACHIO_OVERLAP_FULL,     /* ranks send and take rows while others are read and computed with */
-    STACHIO_OVERLAP_COMBINED, /* ranks send nothing before they have all, and take nothing before all has come
+    STACHIO_OVERLAP_FULL,     /* short pipelines beside others; ranks send while rows are read and computed */
+    STACHIO_OVERLAP_COMBINED, /* one pipeline after another; ranks send, and take, nothing before all is there
                                */
     STACHIO_OVERLAP_IO,       /* and a scan reads nothing ahead while another one runs */
     STACHIO_OVERLAP_BLOCKING  /* and what ranks send goes in small messages */

@@ -26,8 +26,8 @@ struct sx_exec_table {
 /* How far reading, computing and the network overlap (seed 002, sections 3 and 5); the others are there to be
  * compared with FULL. Each has what the ones above it have not. */
 enum sx_overlap {
-    SX_OVERLAP_FULL,     /* an exchange sends and gives rows as they come */
-    SX_OVERLAP_COMBINED, /* it sends nothing before it has all, and gives nothing before all has come */
+    SX_OVERLAP_FULL, /* short pipelines run beside others, an exchange sends and gives rows as they come */
+    SX_OVERLAP_COMBINED, /* none does, and it sends and gives nothing before it has all */
     SX_OVERLAP_IO,       /* and scans of later pipelines read nothing ahead */
     SX_OVERLAP_BLOCKING  /* and messages are small */
 };
