@@ -248,8 +248,9 @@ static enum sx_status source_next(struct sx_source *source, struct sx_worker *wo
     return sx_batch_share(&reader->collector->batches[at], out_batch, sx_worker_error(worker));
 }
 
-static int64_t source_most_batches(const struct sx_source *source) {
-    return ((const struct collector_source *)source)->collector->n_batches;
+static struct sx_source_size source_size(const struct sx_source *source) {
+    return (struct sx_source_size){.batches =
+                                       ((const struct collector_source *)source)->collector->n_batches};
 }
 
 enum sx_status sx_collector_source(struct sx_run *run, struct sx_collector *collector, const char *name,
@@ -259,7 +260,7 @@ enum sx_status sx_collector_source(struct sx_run *run, struct sx_collector *coll
         return sx_no_memory(error, name);
     reader->collector = collector;
     reader->source.next = source_next;
-    reader->source.most_batches = source_most_batches;
+    reader->source.size = source_size;
     *out_source = &reader->source;
     return sx_operator_needs(run, &reader->source.base, &collector->sink, error);
 }

@@ -21,7 +21,7 @@ static void list_scans(const struct sx_plan *plan, struct scan_list *list) {
         list_scans(plan->children[i], list);
 }
 
-static bool same_files(const struct sx_scan_plan *a, const struct sx_scan_plan *b) {
+bool sx_scans_same_files(const struct sx_scan_plan *a, const struct sx_scan_plan *b) {
     if (a->n_files != b->n_files)
         return false;
     for (int32_t f = 0; a->files != b->files && f < a->n_files; f++)
@@ -40,14 +40,14 @@ static bool reads(const struct sx_scan_plan *scan, const char *source) {
 static int count_readers(const struct scan_list *list, const struct sx_scan_plan *scan, const char *source) {
     int n = 0;
     for (int i = 0; i < list->n; i++)
-        n += reads(list->scans[i], source) && same_files(list->scans[i], scan);
+        n += reads(list->scans[i], source) && sx_scans_same_files(list->scans[i], scan);
     return n;
 }
 
 static const struct sx_reused_column *find(const struct sx_run *run, const struct sx_scan_plan *scan,
                                            const char *source) {
     for (int i = 0; i < run->n_reused; i++)
-        if (strcmp(run->reused[i].source, source) == 0 && same_files(run->reused[i].scan, scan))
+        if (strcmp(run->reused[i].source, source) == 0 && sx_scans_same_files(run->reused[i].scan, scan))
             return &run->reused[i];
     return NULL;
 }

@@ -16,6 +16,8 @@ struct sx_reused_column {
  * and makes run->reuse where there is any. Not where the answer is written. */
 SX_MUST_CHECK enum sx_status sx_reuse_plan(struct sx_run *run, const struct sx_plan *root,
                                            struct sx_error *error);
+/* Whether two scans are of one table's files. */
+bool sx_scans_same_files(const struct sx_scan_plan *a, const struct sx_scan_plan *b);
 /* Nodes of the plan that are scans. */
 int sx_plan_scans(const struct sx_plan *plan);
 /* Scans of the run that read the scan's column; 0: it is not reused. */

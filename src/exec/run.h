@@ -37,6 +37,12 @@ struct sx_need {
     const struct sx_need *next;
 };
 
+/* Of a source, at the most. */
+struct sx_source_size {
+    int64_t batches; /* for workers to work on */
+    int64_t bytes;   /* stored ones that are read for them */
+};
+
 /* Gives batches. `open` (may be NULL) is called once before the workers start; what it makes on its worker's
  * stream it gives to the others by sx_synchronise. */
 struct sx_source {
@@ -50,9 +56,9 @@ struct sx_source {
                            bool *out_done);
     /* May be NULL: tells the source that a later pipeline will need it. */
     void (*prefetch)(struct sx_source *source);
-    /* May be NULL: nobody knows. When all that it needs is whole: how many batches it gives workers to work
-     * on, at the most. */
-    int64_t (*most_batches)(const struct sx_source *source);
+    /* May be NULL: nobody knows. Asked when all that it needs is whole. */
+    struct sx_source_size (*size)(const struct sx_source *source);
+    const struct sx_scan_plan *scan; /* what it is a scan of; NULL: of nothing */
     /* May be NULL: the worker is through with the pipeline in front of the source's, and waits for others.
      * What it will need first may be brought to the device. */
     enum sx_status (*ahead)(struct sx_source *source, struct sx_worker *worker);
@@ -125,6 +131,7 @@ struct sx_run {
     struct sx_pipeline *pipelines;
     int n_pipelines;
     int capacity_pipelines;
+    int n_have_run;              /* of the first pipelines, as far as all have */
     struct sx_operator *created; /* all, newest first */
     struct sx_scan_source **scans;
     int n_scans;

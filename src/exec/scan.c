@@ -199,8 +199,10 @@ static enum sx_status scan_ahead(struct sx_source *source, struct sx_worker *wor
     return scan_bring(scan, worker, state, first->columns, first->n_columns);
 }
 
-static int64_t scan_most_batches(const struct sx_source *source) {
-    return sx_scan_batches(((const struct sx_scan_source *)source)->scan);
+static struct sx_source_size scan_size(const struct sx_source *source) {
+    struct sx_source_size size;
+    sx_scan_size(((const struct sx_scan_source *)source)->scan, &size.batches, &size.bytes);
+    return size;
 }
 
 static void scan_destroy(struct sx_run *run, struct sx_operator *op) {
@@ -321,7 +323,8 @@ static enum sx_status create_scan(struct sx_run *run, const struct sx_plan *plan
     scan->source.open = scan_open;
     scan->source.next = scan_next;
     scan->source.prefetch = scan_prefetch;
-    scan->source.most_batches = scan_most_batches;
+    scan->source.size = scan_size;
+    scan->source.scan = &plan->u.scan;
     scan->source.ahead = scan->brings_ahead ? scan_ahead : NULL;
     *out_source = &scan->source;
     return SX_OK;

@@ -1,5 +1,18 @@
 #include "exec/schedule.h"
 
+#include "exec/reuse.h"
+
+/* Pipelines behind the first that are looked at. */
+enum { WINDOW = 64 };
+
+struct round {
+    struct sx_run *run;
+    struct sx_pipeline **pipelines;
+    int n;
+    const struct sx_pipeline *first;
+    int64_t bytes_left;
+};
+
 static bool is_served(const struct sx_operator *op) {
     for (const struct sx_need *need = op->needs; need; need = need->next)
         if (!need->sink->is_whole)
@@ -15,32 +28,63 @@ static bool is_ready(const struct sx_pipeline *pipeline) {
     return ready;
 }
 
-static bool leaves_workers_idle(const struct sx_run *run, struct sx_source *source) {
-    return source->most_batches && source->most_batches(source) < run->n_workers;
+static bool is_short(const struct sx_run *run, const struct sx_source *source, int64_t *out_bytes) {
+    const struct sx_source_size size = source->size ? source->size(source) : (struct sx_source_size){0};
+    *out_bytes = size.bytes;
+    return source->size && size.batches < run->n_workers;
+}
+
+static bool reads_same(const struct sx_pipeline *a, const struct sx_pipeline *b) {
+    const struct sx_scan_plan *x = a->source->scan, *y = b->source->scan;
+    return x && y && sx_scans_same_files(x, y);
+}
+
+static bool may_join(const struct round *round, const struct sx_pipeline *pipeline, int64_t *out_bytes) {
+    if (pipeline->has_run || !is_ready(pipeline) || !is_short(round->run, pipeline->source, out_bytes) ||
+        *out_bytes > round->bytes_left)
+        return false;
+    bool same = reads_same(round->first, pipeline);
+    for (int i = 0; i < round->n && !same; i++)
+        same = reads_same(round->pipelines[i], pipeline);
+    return !same;
+}
+
+static void join_short_ones(struct round *round) {
+    struct sx_run *run = round->run;
+    for (int i = round->first->index + 1;
+         i < run->n_pipelines && i <= round->first->index + WINDOW && round->n < run->n_workers; i++) {
+        int64_t bytes;
+        if (!may_join(round, &run->pipelines[i], &bytes))
+            continue;
+        round->bytes_left -= bytes;
+        round->pipelines[round->n++] = &run->pipelines[i];
+    }
 }
 
 struct sx_pipeline *sx_schedule_behind(const struct sx_run *run) {
-    for (int i = 0; i < run->n_pipelines; i++)
-        if (!run->pipelines[i].has_run)
-            return &run->pipelines[i];
-    return NULL;
+    return run->n_have_run < run->n_pipelines ? &run->pipelines[run->n_have_run] : NULL;
+}
+
+static void mark_run(struct sx_run *run, struct sx_pipeline **pipelines, int n) {
+    for (int i = 0; i < n; i++)
+        pipelines[i]->has_run = true;
+    while (run->n_have_run < run->n_pipelines && run->pipelines[run->n_have_run].has_run)
+        run->n_have_run++;
 }
 
 int sx_schedule_next(struct sx_run *run, struct sx_pipeline **out) {
-    struct sx_pipeline *const first = sx_schedule_behind(run), *const end = run->pipelines + run->n_pipelines;
-    int n = 0;
+    struct sx_pipeline *first = sx_schedule_behind(run);
+    struct round round = {run, out, 0, first, (int64_t)run->options.queue_bytes};
+    int64_t bytes;
     if (!first)
         return 0;
-    const bool first_is_short = leaves_workers_idle(run, first->source);
+    const bool first_is_short = is_short(run, first->source, &bytes);
     if (first_is_short)
-        out[n++] = first;
+        out[round.n++] = first;
     if (!run->options.net && run->options.overlap == SX_OVERLAP_FULL)
-        for (struct sx_pipeline *p = first + 1; p < end && n < run->n_workers; p++)
-            if (!p->has_run && is_ready(p) && leaves_workers_idle(run, p->source))
-                out[n++] = p;
+        join_short_ones(&round);
     if (!first_is_short)
-        out[n++] = first; /* who finds nothing to do in the short ones turns to it at once */
-    for (int i = 0; i < n; i++)
-        out[i]->has_run = true;
-    return n;
+        out[round.n++] = first; /* who finds nothing to do in the short ones turns to it at once */
+    mark_run(run, out, round.n);
+    return round.n;
 }

@@ -55,9 +55,9 @@ out:
     return status;
 }
 
-static int64_t values_most_batches(const struct sx_source *source) {
+static struct sx_source_size values_size(const struct sx_source *source) {
     (void)source;
-    return 1;
+    return (struct sx_source_size){.batches = 1};
 }
 
 enum sx_status sx_values_create(struct sx_run *run, const struct sx_plan *plan, struct sx_source **out_source,
@@ -67,7 +67,7 @@ enum sx_status sx_values_create(struct sx_run *run, const struct sx_plan *plan, 
         return sx_no_memory(error, "constant rows");
     values->plan = plan;
     values->source.next = values_next;
-    values->source.most_batches = values_most_batches;
+    values->source.size = values_size;
     *out_source = &values->source;
     return SX_OK;
 }

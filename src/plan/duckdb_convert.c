@@ -222,6 +222,16 @@ static struct sx_plan *convert_set(struct sx_convert *c, struct json_object *jso
 
 /* ---- materialised results ---- */
 
+/* Puts `plan`, which may itself be what a definition is read by, in the place where one is read. */
+static void put_in_place(struct sx_convert *c, struct sx_plan *place, const struct sx_plan *plan) {
+    struct sx_definition *const scopes[] = {c->ctes, c->delim};
+    *place = *plan;
+    for (size_t i = 0; i < sizeof scopes / sizeof *scopes; i++)
+        for (struct sx_definition *definition = scopes[i]; definition; definition = definition->outer)
+            if (definition->last_use == plan)
+                definition->last_use = place;
+}
+
 static struct sx_plan *convert_materialized_cte(struct sx_convert *c, struct json_object *json) {
     struct sx_plan *plan = sx_convert_child(c, json, 0);
     if (!plan)
@@ -237,7 +247,7 @@ static struct sx_plan *convert_materialized_cte(struct sx_convert *c, struct jso
     if (!body || definition.uses == 0)
         return body;
     if (definition.uses == 1) {
-        *definition.last_use = *plan; /* computed where it is read */
+        put_in_place(c, definition.last_use, plan); /* computed where it is read */
         return body;
     }
     return sx_build_materialize(&c->b, definition.id, plan, body);

@@ -18,7 +18,7 @@ struct sx_table_files {
 
 /* A duplicate-eliminated side in scope, or a materialised CTE. */
 struct sx_definition {
-    const struct sx_definition *outer;
+    struct sx_definition *outer;
     int64_t duckdb_index; /* CTE: its table index; -1: the innermost is a DELIM_GET's */
     int32_t id;           /* of the materialisation */
     struct sx_plan *plan;

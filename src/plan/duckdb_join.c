@@ -336,7 +336,7 @@ struct sx_plan *sx_convert_delim_join(struct sx_convert *c, struct json_object *
         .outer = c->delim, .duckdb_index = -1, .id = delim_id, .plan = distinct};
     c->delim = &definition;
     struct sx_plan *other = sx_convert_child(c, json, flipped ? 0 : 1);
-    c->delim = (struct sx_definition *)(uintptr_t)definition.outer;
+    c->delim = definition.outer;
     struct sx_plan *read = definition.uses ? sx_build_reference(b, side_id, side) : side;
     join.probe = flipped ? other : read;
     join.build = flipped ? read : other;

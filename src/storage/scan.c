@@ -369,8 +369,9 @@ static bool is_cold(struct sx_scan *scan, const struct scan_unit *unit) {
     return sx_file_read_cached(fd, sx_chunk_begin(scan_chunk(scan, unit, 0)), sizeof probe, probe) == 0;
 }
 
-int sx_scan_batches(const struct sx_scan *scan) {
-    return scan->n_batches;
+void sx_scan_size(const struct sx_scan *scan, int64_t *out_batches, int64_t *out_bytes) {
+    *out_batches = scan->n_batches;
+    *out_bytes = scan->stored_bytes;
 }
 
 void sx_scan_prefetch(struct sx_scan *scan) {

@@ -88,8 +88,8 @@ SX_MUST_CHECK enum sx_status sx_scan_open(struct sx_storage *storage, const stru
                                           struct sx_error *error);
 /* Waits for reads in flight. Row groups taken stay valid until they are released. */
 void sx_scan_close(struct sx_scan *scan);
-/* How many there are, before any is pruned. */
-int sx_scan_batches(const struct sx_scan *scan);
+/* Batches of row groups and their columns' stored bytes, before any is pruned. */
+void sx_scan_size(const struct sx_scan *scan, int64_t *out_batches, int64_t *out_bytes);
 /* Lets the reader pool begin ahead of the first sx_scan_next. */
 void sx_scan_prefetch(struct sx_scan *scan);
 

@@ -39,6 +39,7 @@ enum sx_status scan_list_batches(struct sx_scan *scan, struct sx_error *error) {
         const size_t unit_bytes = scan_unit_bytes(scan, &scan->units[u]);
         rows += unit_rows;
         bytes += unit_bytes;
+        scan->stored_bytes += (int64_t)unit_bytes;
         if (scan->n_batches > 0 && rows <= most_rows && bytes <= most_bytes &&
             are_alike(scan, &scan->units[u - 1], &scan->units[u])) {
             scan->batches[scan->n_batches - 1].n_units++;

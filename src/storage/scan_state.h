@@ -134,6 +134,7 @@ struct sx_scan {
     struct scan_unit *units;
     struct scan_batch *batches;
     int n_files, n_units, n_batches;
+    int64_t stored_bytes; /* of the columns in all units, about */
     atomic_int references;
     pthread_mutex_t files_lock;
 

@@ -8,7 +8,7 @@ enum { N_PIPELINES = 6, N_WORKERS = 4, UNKNOWN = -1 };
 
 struct made_source {
     struct sx_source source; /* first */
-    int64_t batches;
+    struct sx_source_size size;
 };
 
 struct made_run {
@@ -20,8 +20,8 @@ struct made_run {
     struct sx_pipeline *round[N_WORKERS + 1];
 };
 
-static int64_t most_batches(const struct sx_source *source) {
-    return ((const struct made_source *)source)->batches;
+static struct sx_source_size made_size(const struct sx_source *source) {
+    return ((const struct made_source *)source)->size;
 }
 
 /* Each pipeline has a sink of its own. */
@@ -31,8 +31,8 @@ static void make(struct made_run *made, const int64_t batches[N_PIPELINES]) {
     made->run.n_pipelines = N_PIPELINES;
     made->run.n_workers = N_WORKERS;
     for (int i = 0; i < N_PIPELINES; i++) {
-        made->sources[i].batches = batches[i];
-        made->sources[i].source.most_batches = batches[i] == UNKNOWN ? NULL : most_batches;
+        made->sources[i].size.batches = batches[i];
+        made->sources[i].source.size = batches[i] == UNKNOWN ? NULL : made_size;
         made->sinks[i].n_feeders = 1;
         made->pipelines[i] =
             (struct sx_pipeline){.index = i, .source = &made->sources[i].source, .sink = &made->sinks[i]};
@@ -115,6 +115,37 @@ static void test_no_more_than_workers(void) {
     assert(is_through(&made));
 }
 
+/* What joins reads no more than a scan may read ahead. */
+static void test_bytes(void) {
+    struct made_run made;
+    make(&made, (const int64_t[]){1, 1, 1, 1, 1, 1});
+    made.run.options.queue_bytes = 100;
+    made.sources[0].size.bytes = 1000;
+    made.sources[1].size.bytes = 60;
+    made.sources[2].size.bytes = 50;
+    made.sources[3].size.bytes = 40;
+    made.sources[4].size.bytes = 1;
+    assert(NEXT_IS(&made, 0, 1, 3, 5));
+    assert(NEXT_IS(&made, 2, 4));
+    assert(is_through(&made));
+}
+
+/* 1 and 3 are scans of one table, and so are 0 and 4, the first of which is long. */
+static void test_one_table_one_scan(void) {
+    struct made_run made;
+    const char *files[] = {"a", "b"};
+    const struct sx_scan_plan scans[] = {{.files = &files[0], .n_files = 1},
+                                         {.files = &files[1], .n_files = 1}};
+    make(&made, (const int64_t[]){9, 1, 1, 1, 1, 1});
+    for (int i = 0; i < 2; i++) {
+        made.sources[i].source.scan = &scans[i];
+        made.sources[4 - i].source.scan = &scans[i];
+    }
+    assert(NEXT_IS(&made, 1, 2, 5, 0));
+    assert(NEXT_IS(&made, 3, 4));
+    assert(is_through(&made));
+}
+
 /* A transform's need counts as well. */
 static void test_needs_of_transforms(void) {
     struct made_run made;
@@ -148,6 +179,8 @@ int main(void) {
     test_long_one_is_last();
     test_one_sink_one_pipeline();
     test_no_more_than_workers();
+    test_bytes();
+    test_one_table_one_scan();
     test_needs_of_transforms();
     test_one_after_another();
     return 0;
