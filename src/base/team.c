@@ -1,15 +1,20 @@
 #include "base/team.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
 #include "base/signals.h"
 
+/* Each has a lock of its own: those that are woken do not wait for each other. */
 struct member {
     struct sx_team *team;
     int index;
     pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t begin;
+    bool has_work, stopping; /* under the lock */
 };
 
 struct sx_team {
@@ -17,34 +22,48 @@ struct sx_team {
     int started; /* threads that exist */
     struct member *threads;
     pthread_mutex_t lock;
-    pthread_cond_t begin;
     pthread_cond_t end;
-    unsigned long round; /* changes when work begins */
-    int running;
-    bool stopping;
+    atomic_int running;
     void (*work)(int member, void *context);
     void *context;
 };
 
+/* False: it is to stop. */
+static bool wait_for_work(struct member *member) {
+    pthread_mutex_lock(&member->lock);
+    while (!member->has_work && !member->stopping)
+        pthread_cond_wait(&member->begin, &member->lock);
+    const bool stopping = member->stopping;
+    member->has_work = false;
+    pthread_mutex_unlock(&member->lock);
+    return !stopping;
+}
+
 static void *member_main(void *argument) {
     struct member *member = argument;
     struct sx_team *team = member->team;
-    unsigned long seen = 0;
-    pthread_mutex_lock(&team->lock);
-    for (;;) {
-        while (team->round == seen && !team->stopping)
-            pthread_cond_wait(&team->begin, &team->lock);
-        if (team->stopping)
-            break;
-        seen = team->round;
-        pthread_mutex_unlock(&team->lock);
+    while (wait_for_work(member)) {
         team->work(member->index, team->context);
+        if (atomic_fetch_sub(&team->running, 1) != 1)
+            continue;
         pthread_mutex_lock(&team->lock);
-        if (--team->running == 0)
-            pthread_cond_signal(&team->end);
+        pthread_cond_signal(&team->end);
+        pthread_mutex_unlock(&team->lock);
     }
-    pthread_mutex_unlock(&team->lock);
     return NULL;
+}
+
+static void wake(struct member *member, bool stopping) {
+    pthread_mutex_lock(&member->lock);
+    member->has_work = true;
+    member->stopping = stopping;
+    pthread_cond_signal(&member->begin);
+    pthread_mutex_unlock(&member->lock);
+}
+
+static void member_release(struct member *member) {
+    pthread_cond_destroy(&member->begin);
+    pthread_mutex_destroy(&member->lock);
 }
 
 static bool start_members(struct sx_team *team) {
@@ -54,9 +73,13 @@ static bool start_members(struct sx_team *team) {
     for (int i = 1; i < team->members && started; i++) {
         struct member *member = &team->threads[i];
         *member = (struct member){.team = team, .index = i};
+        pthread_mutex_init(&member->lock, NULL);
+        pthread_cond_init(&member->begin, NULL);
         started = pthread_create(&member->thread, NULL, member_main, member) == 0;
         if (started)
             team->started++;
+        else
+            member_release(member);
     }
     sx_signals_restore(&before);
     return started;
@@ -73,7 +96,6 @@ enum sx_status sx_team_create(int members, struct sx_team **out_team, struct sx_
     team->members = members;
     team->threads = threads;
     pthread_mutex_init(&team->lock, NULL);
-    pthread_cond_init(&team->begin, NULL);
     pthread_cond_init(&team->end, NULL);
     if (!start_members(team)) {
         sx_team_destroy(team);
@@ -86,13 +108,12 @@ enum sx_status sx_team_create(int members, struct sx_team **out_team, struct sx_
 void sx_team_destroy(struct sx_team *team) {
     if (!team)
         return;
-    pthread_mutex_lock(&team->lock);
-    team->stopping = true;
-    pthread_cond_broadcast(&team->begin);
-    pthread_mutex_unlock(&team->lock);
     for (int i = 1; i <= team->started; i++)
+        wake(&team->threads[i], true);
+    for (int i = 1; i <= team->started; i++) {
         pthread_join(team->threads[i].thread, NULL);
-    pthread_cond_destroy(&team->begin);
+        member_release(&team->threads[i]);
+    }
     pthread_cond_destroy(&team->end);
     pthread_mutex_destroy(&team->lock);
     free(team->threads);
@@ -103,17 +124,20 @@ int sx_team_members(const struct sx_team *team) {
     return team->members;
 }
 
-void sx_team_run(struct sx_team *team, void (*work)(int member, void *context), void *context) {
-    pthread_mutex_lock(&team->lock);
+void sx_team_run_some(struct sx_team *team, int n, void (*work)(int member, void *context), void *context) {
+    const int others = n - 1 < team->started ? n - 1 : team->started;
     team->work = work;
     team->context = context;
-    team->running = team->started;
-    team->round++;
-    pthread_cond_broadcast(&team->begin);
-    pthread_mutex_unlock(&team->lock);
+    atomic_store(&team->running, others);
+    for (int i = 1; i <= others; i++)
+        wake(&team->threads[i], false);
     work(0, context);
     pthread_mutex_lock(&team->lock);
-    while (team->running)
+    while (atomic_load(&team->running) > 0)
         pthread_cond_wait(&team->end, &team->lock);
     pthread_mutex_unlock(&team->lock);
+}
+
+void sx_team_run(struct sx_team *team, void (*work)(int member, void *context), void *context) {
+    sx_team_run_some(team, team->members, work, context);
 }

@@ -13,5 +13,8 @@ int sx_team_members(const struct sx_team *team);
 
 /* Runs work(member, context) on every member and returns when all have returned. One caller at a time. */
 void sx_team_run(struct sx_team *team, void (*work)(int member, void *context), void *context);
+/* On members 0 to n - 1 alone (1 <= n; more than there are: all): the others sleep on, and are not waited
+ * for. */
+void sx_team_run_some(struct sx_team *team, int n, void (*work)(int member, void *context), void *context);
 
 #endif

@@ -217,6 +217,10 @@ static enum sx_status aggregate_next(struct sx_source *base, struct sx_worker *w
     }
 }
 
+static struct sx_source_size aggregate_size(const struct sx_source *source) {
+    return (struct sx_source_size){((const struct aggregate_source *)source)->aggregate->parts, INT64_MAX};
+}
+
 /* ---- creation ---- */
 
 static const enum sx_aggregate primitive_of[] = {
@@ -323,6 +327,7 @@ enum sx_status sx_aggregate_create(struct sx_run *run, const struct sx_plan *pla
     aggregate->sink.seal = aggregate_seal;
     source->aggregate = aggregate;
     source->source.next = aggregate_next;
+    source->source.size = aggregate_size;
     source->workers = SX_ARENA_ARRAY(&run->arena, run->n_workers, struct aggregate_worker);
     if (!source->workers)
         return sx_no_memory(error, "an aggregate");

@@ -6,6 +6,7 @@ struct join_rest {
     struct sx_join_build *build;
     const int32_t *payload_of; /* as in join_probe.c */
     bool wanted;               /* rows that matched, else those that did not */
+    int64_t chunk_rows;
     atomic_int_fast64_t next;
 };
 
@@ -36,7 +37,7 @@ out:
 static enum sx_status rest_next(struct sx_source *source, struct sx_worker *worker,
                                 struct sx_batch *out_batch, bool *out_done) {
     struct join_rest *rest = (struct join_rest *)source;
-    const int64_t total = rest->build->info.rows, most = worker->stream->backend->traits.chunk_rows;
+    const int64_t total = rest->build->info.rows, most = rest->chunk_rows;
     for (;;) {
         int64_t first = atomic_fetch_add(&rest->next, most);
         *out_done = first >= total;
@@ -55,6 +56,12 @@ static enum sx_status rest_next(struct sx_source *source, struct sx_worker *work
     }
 }
 
+static struct sx_source_size rest_size(const struct sx_source *source) {
+    const struct join_rest *rest = (const struct join_rest *)source;
+    return (struct sx_source_size){(rest->build->info.rows + rest->chunk_rows - 1) / rest->chunk_rows,
+                                   INT64_MAX};
+}
+
 enum sx_status sx_join_rest_create(struct sx_run *run, struct sx_join_build *build,
                                    struct sx_source **out_source, struct sx_error *error) {
     struct join_rest *rest = sx_operator_create(run, sizeof *rest, NULL, "JOIN rest%s",
@@ -66,7 +73,9 @@ enum sx_status sx_join_rest_create(struct sx_run *run, struct sx_join_build *bui
     if (!rest->payload_of)
         return sx_no_memory(error, "a join");
     rest->wanted = build->plan->u.join.kind == SX_JOIN_RIGHT_SEMI;
+    rest->chunk_rows = run->options.backend->traits.chunk_rows;
     rest->source.next = rest_next;
+    rest->source.size = rest_size;
     *out_source = &rest->source;
     return SX_OK;
 }

@@ -18,6 +18,10 @@ static enum sx_status memory_next(struct sx_source *source, struct sx_worker *wo
     return sx_batch_share(&memory->table->batches[at], out_batch, sx_worker_error(worker));
 }
 
+static struct sx_source_size memory_size(const struct sx_source *source) {
+    return (struct sx_source_size){((const struct memory_source *)source)->table->n_batches, INT64_MAX};
+}
+
 enum sx_status sx_memory_create(struct sx_run *run, const struct sx_plan *plan, struct sx_source **out_source,
                                 struct sx_error *error) {
     const int32_t id = plan->u.memory.id;
@@ -29,6 +33,7 @@ enum sx_status sx_memory_create(struct sx_run *run, const struct sx_plan *plan, 
         return sx_no_memory(error, "a table in memory");
     memory->table = &run->options.tables[id];
     memory->source.next = memory_next;
+    memory->source.size = memory_size;
     *out_source = &memory->source;
     return SX_OK;
 }

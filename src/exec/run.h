@@ -40,7 +40,7 @@ struct sx_need {
 /* Of a source, at the most. */
 struct sx_source_size {
     int64_t batches; /* for workers to work on */
-    int64_t bytes;   /* stored ones that are read for them */
+    int64_t bytes;   /* stored ones that are read for them; INT64_MAX: nobody knows what comes */
 };
 
 /* Gives batches. `open` (may be NULL) is called once before the workers start; what it makes on its worker's

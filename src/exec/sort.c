@@ -8,6 +8,7 @@ struct sort_source {
     struct sx_sort_keys keys;
     struct sx_batch rows;   /* all, FLAT */
     struct sx_tensor order; /* I64 */
+    int64_t chunk_rows;
     atomic_int_fast64_t next;
 };
 
@@ -22,7 +23,7 @@ static enum sx_status sort_open(struct sx_source *source, struct sx_worker *work
 static enum sx_status sort_next(struct sx_source *source, struct sx_worker *worker,
                                 struct sx_batch *out_batch, bool *out_done) {
     struct sort_source *sort = (struct sort_source *)source;
-    const int64_t chunk_rows = worker->stream->backend->traits.chunk_rows;
+    const int64_t chunk_rows = sort->chunk_rows;
     int64_t first = atomic_fetch_add(&sort->next, chunk_rows);
     *out_done = first >= sort->order.length;
     if (*out_done)
@@ -35,6 +36,12 @@ static enum sx_status sort_next(struct sx_source *source, struct sx_worker *work
                                             sort->plan->u.sort.n_projection, &index, out_batch);
     sx_tensor_release(&index);
     return status;
+}
+
+static struct sx_source_size sort_size(const struct sx_source *source) {
+    const struct sort_source *sort = (const struct sort_source *)source;
+    return (struct sx_source_size){(sort->collector->rows + sort->chunk_rows - 1) / sort->chunk_rows,
+                                   INT64_MAX};
 }
 
 static void sort_destroy(struct sx_run *run, struct sx_operator *op) {
@@ -54,6 +61,8 @@ enum sx_status sx_sort_create(struct sx_run *run, const struct sx_plan *plan, st
     SX_TRY(sx_sort_keys_init(run, plan, &sort->keys, error));
     sort->source.open = sort_open;
     sort->source.next = sort_next;
+    sort->source.size = sort_size;
+    sort->chunk_rows = run->options.backend->traits.chunk_rows;
     *out_sink = &sort->collector->sink;
     *out_source = &sort->source;
     return SX_OK;

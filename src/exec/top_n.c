@@ -165,6 +165,11 @@ static enum sx_status top_next(struct sx_source *base, struct sx_worker *worker,
     return status;
 }
 
+static struct sx_source_size top_size(const struct sx_source *source) {
+    (void)source;
+    return (struct sx_source_size){1, INT64_MAX};
+}
+
 enum sx_status sx_top_n_create(struct sx_run *run, const struct sx_plan *plan, struct sx_sink **out_sink,
                                struct sx_source **out_source, struct sx_error *error) {
     struct top_n *top = sx_operator_create(run, sizeof *top, top_destroy, "TOP_N");
@@ -188,6 +193,7 @@ enum sx_status sx_top_n_create(struct sx_run *run, const struct sx_plan *plan, s
     top->sink.seal = top_seal;
     source->top = top;
     source->source.next = top_next;
+    source->source.size = top_size;
     *out_sink = &top->sink;
     *out_source = &source->source;
     return SX_OK;

@@ -93,6 +93,13 @@ static void test_team(void) {
     for (int i = 0; i < 2000; i++)
         sx_team_run(team, count_member, &counted);
     assert(counted.calls == 10000 && counted.members == 31);
+    for (int n = 1; n <= 6; n++) { /* of five */
+        struct counted some = {0};
+        for (int i = 0; i < 500; i++)
+            sx_team_run_some(team, n, count_member, &some);
+        const int members = n < 5 ? n : 5;
+        assert(some.calls == 500 * members && some.members == (1 << members) - 1);
+    }
     sx_team_destroy(team);
     sx_team_destroy(NULL);
 }
