@@ -20,7 +20,7 @@
 #include "backend/cuda/load.h"
 #include "tensor/backend.h"
 
-enum { CUDA_MAX_STREAMS = 256 };
+enum { CUDA_MAX_STREAMS = 256, CUDA_DOWNLOADS = 64 };
 
 struct cuda_stream;
 struct cuda_cache;
@@ -116,6 +116,22 @@ SX_MUST_CHECK enum sx_status cuda_upload(struct cuda_stream *stream, void *devic
                                          size_t bytes);
 SX_MUST_CHECK enum sx_status cuda_download(struct cuda_stream *stream, void *to, const void *device,
                                            size_t bytes, const char *why);
+/* Downloads that are waited for together. */
+struct cuda_downloads {
+    int n;
+    struct cuda_landing {
+        void *to;
+        const char *from; /* staging memory */
+        size_t bytes;
+    } landings[CUDA_DOWNLOADS];
+};
+/* As cuda_download, but `to` has the bytes when cuda_downloads_land has returned; nothing may be uploaded,
+ * and nothing waited for, in between. */
+SX_MUST_CHECK enum sx_status cuda_download_later(struct cuda_stream *stream, struct cuda_downloads *downloads,
+                                                 void *to, const void *device, size_t bytes, const char *why);
+/* Synchronises; the list is empty then. */
+SX_MUST_CHECK enum sx_status cuda_downloads_land(struct cuda_stream *stream, struct cuda_downloads *downloads,
+                                                 const char *why);
 /* A copy of device memory that no work writes that is still to be done: does not wait for what the stream has
  * been asked for. */
 SX_MUST_CHECK enum sx_status cuda_read(struct cuda_stream *stream, void *to, const void *device, size_t bytes,

@@ -16,71 +16,132 @@ enum sx_status sx_cuda_batch_rows(struct sx_stream *base, struct sx_batch *batch
 
 static const char a_batch[] = "a batch to the host";
 
-/* Views whose pointers lead into *out_heap, which is host memory. */
-static enum sx_status strings_to_host(struct cuda_stream *stream, const struct sx_tensor *flat,
-                                      struct sx_tensor *host) {
-    struct sx_buffer *offsets = NULL, *scratch = NULL, *heap = NULL, *views = NULL;
+/* Of a column on its way: FLAT on the device; of strings what they take, and their bytes and views one behind
+ * another. */
+struct leaving {
+    struct sx_tensor flat;
+    struct sx_buffer *offsets, *scratch, *heap, *views;
+    int64_t string_bytes;
+};
+
+static bool has_strings(const struct sx_tensor *column) {
+    return column->type.id == SX_TYPE_VARCHAR && column->length > 0;
+}
+
+static enum sx_status begin_strings(struct cuda_stream *stream, struct leaving *leaving) {
+    const struct sx_tensor *flat = &leaving->flat;
     const int64_t n = flat->length;
-    int64_t total = 0;
     struct sx_pool *pool = stream->base.pool;
     struct sx_error *error = &stream->base.error;
-    enum sx_status status;
-    SX_GO(sx_buffer_create(pool, ((size_t)n + 1) * sizeof(int64_t), &offsets, error));
-    SX_GO(sx_buffer_create(pool, cuda_exclusive_sum_bytes(n), &scratch, error));
-    SX_GO(sx_buffer_create(pool, (size_t)n * sizeof(struct sx_string), &views, error));
-    cuda_string_lengths(stream->handle, flat->values, flat->valid, n, offsets->data);
-    cuda_exclusive_sum(stream->handle, offsets->data, n, offsets->data, scratch->data);
-    SX_GO(cuda_launched(stream, "string lengths"));
-    SX_GO(cuda_download(stream, &total, (int64_t *)offsets->data + n, sizeof total, a_batch));
-    SX_GO(sx_buffer_create(pool, (size_t)total, &heap, error));
-    SX_GO(sx_buffer_create(stream->host_pool, (size_t)total, &host->heap, error));
-    cuda_string_copy(stream->handle, flat->values, flat->valid, n, offsets->data, heap->data,
-                     host->heap->data, views->data);
-    SX_GO(cuda_launched(stream, "string copy"));
-    SX_GO(cuda_download(stream, host->heap->data, heap->data, (size_t)total, a_batch));
-    SX_GO(cuda_download(stream, host->values, views->data, (size_t)n * sizeof(struct sx_string), a_batch));
-out:
-    sx_buffer_release(offsets);
-    sx_buffer_release(scratch);
-    sx_buffer_release(heap);
-    sx_buffer_release(views);
+    SX_TRY(sx_buffer_create(pool, ((size_t)n + 1) * sizeof(int64_t), &leaving->offsets, error));
+    SX_TRY(sx_buffer_create(pool, cuda_exclusive_sum_bytes(n), &leaving->scratch, error));
+    SX_TRY(sx_buffer_create(pool, (size_t)n * sizeof(struct sx_string), &leaving->views, error));
+    cuda_string_lengths(stream->handle, flat->values, flat->valid, n, leaving->offsets->data);
+    cuda_exclusive_sum(stream->handle, leaving->offsets->data, n, leaving->offsets->data,
+                       leaving->scratch->data);
+    return cuda_launched(stream, "string lengths");
+}
+
+/* Puts strings' bytes one behind another, with views whose pointers lead into host->heap. */
+static enum sx_status pack_strings(struct cuda_stream *stream, struct leaving *leaving,
+                                   struct sx_tensor *host) {
+    const struct sx_tensor *flat = &leaving->flat;
+    const size_t bytes = (size_t)leaving->string_bytes;
+    SX_TRY(sx_buffer_create(stream->base.pool, bytes, &leaving->heap, &stream->base.error));
+    SX_TRY(sx_buffer_create(stream->host_pool, bytes, &host->heap, &stream->base.error));
+    cuda_string_copy(stream->handle, flat->values, flat->valid, flat->length, leaving->offsets->data,
+                     leaving->heap->data, host->heap->data, leaving->views->data);
+    return cuda_launched(stream, "string copy");
+}
+
+static enum sx_status flatten(struct cuda_stream *stream, const struct sx_tensor *columns, int n,
+                              struct leaving *leaving, struct sx_tensor *hosts) {
+    for (int i = 0; i < n; i++) {
+        struct sx_tensor *flat = &leaving[i].flat;
+        SX_TRY(cuda_flatten(stream, &columns[i], flat));
+        SX_TRY(sx_tensor_create(stream->host_pool, flat->type, flat->length, flat->valid != NULL, &hosts[i],
+                                &stream->base.error));
+        if (has_strings(flat))
+            SX_TRY(begin_strings(stream, &leaving[i]));
+    }
+    return SX_OK;
+}
+
+/* All but strings, of which it is only told how long they are together. */
+static enum sx_status download_values(struct cuda_stream *stream, struct cuda_downloads *downloads,
+                                      struct leaving *leaving, struct sx_tensor *host) {
+    const struct sx_tensor *flat = &leaving->flat;
+    const size_t n = (size_t)flat->length;
+    if (flat->valid)
+        SX_TRY(cuda_download_later(stream, downloads, host->valid, flat->valid, n, a_batch));
+    if (has_strings(flat))
+        return cuda_download_later(stream, downloads, &leaving->string_bytes,
+                                   (int64_t *)leaving->offsets->data + n, sizeof(int64_t), a_batch);
+    return cuda_download_later(stream, downloads, host->values, flat->values, n * sx_type_bytes(flat->type),
+                               a_batch);
+}
+
+static enum sx_status download_strings(struct cuda_stream *stream, struct cuda_downloads *downloads,
+                                       struct leaving *leaving, struct sx_tensor *host) {
+    SX_TRY(pack_strings(stream, leaving, host));
+    SX_TRY(cuda_download_later(stream, downloads, host->heap->data, leaving->heap->data,
+                               (size_t)leaving->string_bytes, a_batch));
+    return cuda_download_later(stream, downloads, host->values, leaving->views->data,
+                               (size_t)leaving->flat.length * sizeof(struct sx_string), a_batch);
+}
+
+/* Waits once, and once more where there are strings. */
+static enum sx_status download_all(struct cuda_stream *stream, struct leaving *leaving, int n,
+                                   struct sx_tensor *hosts) {
+    struct cuda_downloads downloads = {0};
+    bool any = false;
+    for (int i = 0; i < n; i++)
+        SX_TRY(download_values(stream, &downloads, &leaving[i], &hosts[i]));
+    SX_TRY(cuda_downloads_land(stream, &downloads, a_batch));
+    for (int i = 0; i < n; i++) {
+        if (!has_strings(&leaving[i].flat))
+            continue;
+        SX_TRY(download_strings(stream, &downloads, &leaving[i], &hosts[i]));
+        any = true;
+    }
+    return any ? cuda_downloads_land(stream, &downloads, a_batch) : SX_OK;
+}
+
+static enum sx_status columns_to_host(struct cuda_stream *stream, const struct sx_tensor *columns, int n,
+                                      struct sx_tensor *hosts) {
+    struct leaving *leaving = calloc((size_t)n, sizeof *leaving);
+    if (!leaving)
+        return sx_error_set(&stream->base.error, SX_OUT_OF_MEMORY, "no memory for a batch's columns");
+    enum sx_status status = flatten(stream, columns, n, leaving, hosts);
+    if (status == SX_OK)
+        status = download_all(stream, leaving, n, hosts);
+    for (int i = 0; i < n; i++) {
+        sx_tensor_release(&leaving[i].flat);
+        sx_buffer_release(leaving[i].offsets);
+        sx_buffer_release(leaving[i].scratch);
+        sx_buffer_release(leaving[i].heap);
+        sx_buffer_release(leaving[i].views);
+    }
+    free(leaving);
     return status;
 }
 
-static enum sx_status column_to_host(struct cuda_stream *stream, const struct sx_tensor *column,
-                                     struct sx_tensor *out_host) {
-    struct sx_tensor flat = {0}, host = {0};
-    enum sx_status status;
-    SX_GO(cuda_flatten(stream, column, &flat));
-    SX_GO(sx_tensor_create(stream->host_pool, flat.type, flat.length, flat.valid != NULL, &host,
-                           &stream->base.error));
-    if (flat.valid)
-        SX_GO(cuda_download(stream, host.valid, flat.valid, (size_t)flat.length, a_batch));
-    if (flat.type.id == SX_TYPE_VARCHAR && flat.length > 0)
-        SX_GO(strings_to_host(stream, &flat, &host));
-    else
-        SX_GO(cuda_download(stream, host.values, flat.values, (size_t)flat.length * sx_type_bytes(flat.type),
-                            a_batch));
-    *out_host = host;
-    host = (struct sx_tensor){0};
-out:
-    sx_tensor_release(&flat);
-    sx_tensor_release(&host);
-    return status;
-}
-
+/* Of few rows what takes the time are the waits; of many, memory for one column at a time is enough. */
 enum sx_status sx_cuda_batch_to_host(struct sx_stream *base, const struct sx_batch *batch,
                                      struct sx_batch *out_batch) {
+    enum { FEW_ROWS = 1 << 16 };
     struct cuda_stream *stream;
     struct sx_batch made = {0};
     enum sx_status status;
     SX_TRY(cuda_enter(base, &stream));
     SX_GO(sx_batch_create(batch->n_columns, batch->rows, &made, &base->error));
-    for (int i = 0; i < batch->n_columns; i++)
-        SX_GO(column_to_host(stream, &batch->columns[i], &made.columns[i]));
-    SX_GO(cuda_sync(stream, a_batch)); /* also where there are no columns */
+    const int n = batch->rows <= FEW_ROWS ? batch->n_columns : 1;
+    for (int i = 0; i < batch->n_columns; i += n)
+        SX_GO(columns_to_host(stream, &batch->columns[i], n, &made.columns[i]));
+    if (batch->n_columns == 0)
+        SX_GO(cuda_sync(stream, a_batch));
     *out_batch = made;
-    return SX_OK;
+    made = (struct sx_batch){0};
 out:
     sx_batch_release(&made);
     return status;

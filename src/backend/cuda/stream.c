@@ -349,6 +349,31 @@ enum sx_status cuda_download(struct cuda_stream *stream, void *to, const void *d
     return SX_OK;
 }
 
+enum sx_status cuda_downloads_land(struct cuda_stream *stream, struct cuda_downloads *downloads,
+                                   const char *why) {
+    const int n = downloads->n;
+    downloads->n = 0;
+    SX_TRY(cuda_sync(stream, why));
+    for (int i = 0; i < n; i++)
+        memcpy(downloads->landings[i].to, downloads->landings[i].from, downloads->landings[i].bytes);
+    return SX_OK;
+}
+
+enum sx_status cuda_download_later(struct cuda_stream *stream, struct cuda_downloads *downloads, void *to,
+                                   const void *device, size_t bytes, const char *why) {
+    if (bytes == 0)
+        return SX_OK;
+    if (downloads->n == CUDA_DOWNLOADS || bytes > STAGING_BYTES - stream->staging_used)
+        SX_TRY(cuda_downloads_land(stream, downloads, why));
+    if (bytes > STAGING_BYTES)
+        return cuda_download(stream, to, device, bytes, why);
+    char *place = stream->staging + stream->staging_used;
+    SX_TRY(copy(stream, place, device, bytes, cudaMemcpyDeviceToHost, "a copy from the device"));
+    stream->staging_used += (bytes + 15) / 16 * 16;
+    downloads->landings[downloads->n++] = (struct cuda_landing){to, place, bytes};
+    return SX_OK;
+}
+
 enum sx_status cuda_upload_buffer(struct cuda_stream *stream, const void *from, size_t bytes,
                                   struct sx_buffer **out_buffer) {
     struct sx_buffer *buffer;
