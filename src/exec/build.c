@@ -193,6 +193,7 @@ static enum sx_status build_join(struct builder *b, const struct sx_plan *plan, 
         return SX_OK;
     struct sx_source *rest;
     SX_TRY(sx_join_rest_create(b->run, build, &rest, b->error));
+    SX_TRY(sx_operator_needs(b->run, &rest->base, &build->sink, b->error));
     return add_pipeline(b, rest, target);
 }
 

@@ -253,13 +253,26 @@ static enum sx_status work_pipeline(struct sx_worker *worker, const struct sx_pi
     return status;
 }
 
+/* Of the round's pipelines: that whose batches its number falls into, so that no worker waits for what
+ * another one reads while there is something to read in the next pipeline. */
+static int first_of_worker(const struct sx_run *run, int64_t worker) {
+    for (int i = 0; i < run->n_round; i++) {
+        const int64_t n = most_workers(run->round[i]->source);
+        if (worker < n)
+            return i;
+        worker -= n;
+    }
+    return 0;
+}
+
 static void work_pipelines(int member, void *context) {
     struct sx_run *run = context;
     struct sx_worker *worker = &run->workers[member];
+    const int n = run->n_round, first = first_of_worker(run, member);
     enum sx_status status = SX_OK;
     sx_lane_claim(worker->stream->lane);
-    for (int i = 0; i < run->n_round && status == SX_OK; i++)
-        status = work_pipeline(worker, run->round[i], i == run->n_round - 1);
+    for (int i = 0; i < n && status == SX_OK; i++)
+        status = work_pipeline(worker, run->round[(first + i) % n], i == n - 1);
     if (status != SX_OK)
         fail(worker, status);
 }

@@ -84,7 +84,7 @@ int sx_schedule_next(struct sx_run *run, struct sx_pipeline **out) {
     if (!run->options.net && run->options.overlap == SX_OVERLAP_FULL)
         join_short_ones(&round);
     if (!first_is_short)
-        out[round.n++] = first; /* who finds nothing to do in the short ones turns to it at once */
+        out[round.n++] = first;
     mark_run(run, out, round.n);
     return round.n;
 }

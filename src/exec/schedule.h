@@ -4,13 +4,12 @@
 
 #include "exec/run.h"
 
-/* The next round, in the order in which workers turn to its pipelines: the first one that has not run, and
- * short ones of those behind it that wait for nothing. Short: with fewer batches than there are workers, so
- * that what they wait for (a device, a file) is waited for together; in all they read no more than a scan may
- * read ahead, and no table is read by two, since the second finds what the first has read only later. One
- * pipeline at a time between ranks, whose collective calls have one order, and where less is to overlap than
- * could. `out` has room for run->n_workers + 1. Returns how many; 0: all have run. They count as run from
- * here on. */
+/* The next round, short pipelines first: the first one that has not run, and short ones of those behind it
+ * that wait for nothing. Short: with fewer batches than there are workers, so that what they wait for (a
+ * device, a file) is waited for together; in all they read no more than a scan may read ahead, and no table
+ * is read by two, since the second finds what the first has read only later. One pipeline at a time between
+ * ranks, whose collective calls have one order, and where less is to overlap than could. `out` has room for
+ * run->n_workers + 1. Returns how many; 0: all have run. They count as run from here on. */
 int sx_schedule_next(struct sx_run *run, struct sx_pipeline **out);
 
 /* The first that has not run; NULL: there is none. */
