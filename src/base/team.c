@@ -57,8 +57,8 @@ static void wake(struct member *member, bool stopping) {
     pthread_mutex_lock(&member->lock);
     member->has_work = true;
     member->stopping = stopping;
-    pthread_cond_signal(&member->begin);
     pthread_mutex_unlock(&member->lock);
+    pthread_cond_signal(&member->begin);
 }
 
 static void member_release(struct member *member) {

@@ -279,108 +279,102 @@ static void work_pipelines(int member, void *context) {
 
 /* ---- the ends of sinks ---- */
 
-static enum sx_status run_part(struct sx_worker *worker, struct sx_sink *sink, int part) {
+static enum sx_status finish_sink(struct sx_worker *worker, int at, int piece) {
+    struct sx_sink *sink = worker->run->round[at]->sink;
+    (void)piece;
+    return sink->finish(sink, worker, &worker->run->round_parts[at]);
+}
+
+static enum sx_status do_part(struct sx_worker *worker, int at, int piece) {
+    struct sx_sink *sink = worker->run->round[at]->sink;
+    SX_TRY(sx_check_cancel(worker));
+    return sink->part(sink, worker, piece);
+}
+
+static enum sx_status seal_sink(struct sx_worker *worker, int at, int piece) {
+    struct sx_sink *sink = worker->run->round[at]->sink;
+    (void)piece;
+    return sink->seal(sink, worker);
+}
+
+/* What the round's sinks go through, each stage in pieces that workers share out. */
+struct sx_end_stage {
+    enum sx_span_kind kind;
+    const char *why; /* the synchronisation behind it */
+    enum sx_status (*work)(struct sx_worker *worker, int at, int piece);
+};
+static const struct sx_end_stage finishing = {SX_SPAN_FINISH, "a sink is whole", finish_sink};
+static const struct sx_end_stage parting = {SX_SPAN_PART, "a sink's part is whole", do_part};
+static const struct sx_end_stage sealing = {SX_SPAN_SEAL, "a sink is sealed", seal_sink};
+
+static enum sx_status work_piece(struct sx_worker *worker, int at, int piece) {
+    const struct sx_end_stage *stage = worker->run->round_stage;
+    struct sx_operator *sink = &worker->run->round[at]->sink->base;
     const int64_t began_ns = sx_span_begin(worker->stream->lane);
-    enum sx_status status = sink->part(sink, worker, part);
+    worker->pipeline = worker->run->round[at];
+    account(worker, sink);
+    enum sx_status status = stage->work(worker, at, piece);
     if (status == SX_OK)
-        status = sx_synchronise(worker, "a sink's part is whole");
-    sx_span_end(worker->stream->lane, SX_SPAN_PART, sink->base.name, began_ns, part, 0);
-    return name_operator(worker, &sink->base, status);
-}
-
-static enum sx_status finish_sink(struct sx_worker *worker, struct sx_sink *sink, int *out_parts) {
-    const int64_t began_ns = sx_span_begin(worker->stream->lane);
-    enum sx_status status = sink->finish(sink, worker, out_parts);
-    if (status == SX_OK)
-        status = sx_synchronise(worker, "a sink is whole");
-    sx_span_end(worker->stream->lane, SX_SPAN_FINISH, sink->base.name, began_ns, 0, 0);
-    return name_operator(worker, &sink->base, status);
-}
-
-static enum sx_status seal_sink(struct sx_worker *worker, struct sx_sink *sink) {
-    const int64_t began_ns = sx_span_begin(worker->stream->lane);
-    enum sx_status status = sink->seal(sink, worker);
-    if (status == SX_OK)
-        status = sx_synchronise(worker, "a sink is sealed");
-    sx_span_end(worker->stream->lane, SX_SPAN_SEAL, sink->base.name, began_ns, 0, 0);
-    return name_operator(worker, &sink->base, status);
-}
-
-/* The worker is at the sink's end. */
-static void turn_to(struct sx_worker *worker, const struct sx_pipeline *pipeline) {
-    worker->pipeline = pipeline;
-    account(worker, &pipeline->sink->base);
-}
-
-static void leave(struct sx_worker *worker, enum sx_status status) {
+        status = sx_synchronise(worker, stage->why);
+    sx_span_end(worker->stream->lane, stage->kind, sink->name, began_ns, piece, 0);
+    status = name_operator(worker, sink, status);
     account(worker, NULL);
-    if (status != SX_OK)
-        fail(worker, status);
+    return status;
 }
 
-static void work_finish(int member, void *context) {
+static void work_pieces(int member, void *context) {
     struct sx_run *run = context;
     struct sx_worker *worker = &run->workers[member];
-    for (int i; !stopped(run) && (i = atomic_fetch_add(&run->round_next, 1)) < run->n_round;) {
-        struct sx_sink *sink = run->round[i]->sink;
-        turn_to(worker, run->round[i]);
-        leave(worker, sink->finish ? finish_sink(worker, sink, &run->round_parts[i]) : SX_OK);
-    }
-}
-
-static void work_parts(int member, void *context) {
-    struct sx_run *run = context;
-    struct sx_worker *worker = &run->workers[member];
-    int i = 0, before = 0; /* parts of the sinks in front of i */
+    int at = 0, before = 0; /* pieces of the sinks in front of it */
     while (!stopped(run)) {
-        const int at = atomic_fetch_add(&run->round_next, 1);
-        for (; i < run->n_round && at - before >= run->round_parts[i]; i++)
-            before += run->round_parts[i];
-        if (i == run->n_round)
+        const int next = atomic_fetch_add(&run->round_next, 1);
+        for (; at < run->n_round && next - before >= run->round_pieces[at]; at++)
+            before += run->round_pieces[at];
+        if (at == run->n_round)
             break;
-        turn_to(worker, run->round[i]);
-        enum sx_status status = sx_check_cancel(worker);
-        if (status == SX_OK)
-            status = run_part(worker, run->round[i]->sink, at - before);
-        leave(worker, status);
+        const enum sx_status status = work_piece(worker, at, next - before);
+        if (status != SX_OK)
+            fail(worker, status);
     }
 }
 
-static void work_seal(int member, void *context) {
-    struct sx_run *run = context;
-    struct sx_worker *worker = &run->workers[member];
-    for (int i; !stopped(run) && (i = atomic_fetch_add(&run->round_next, 1)) < run->n_round;) {
-        struct sx_sink *sink = run->round[i]->sink;
-        turn_to(worker, run->round[i]);
-        leave(worker, sink->seal ? seal_sink(worker, sink) : SX_OK);
-    }
-}
-
-/* `n` pieces of work. */
-static void share_out(struct sx_run *run, void (*work)(int member, void *context), int n) {
+/* round_pieces[i] pieces of each of the round's sinks. */
+static void run_stage(struct sx_run *run, const struct sx_end_stage *stage) {
+    int n = 0;
+    for (int i = 0; i < run->n_round; i++)
+        n += run->round_pieces[i];
+    if (n == 0 || stopped(run))
+        return;
+    run->round_stage = stage;
     atomic_store(&run->round_next, 0);
-    if (n > 0)
-        sx_team_run_some(run->options.team, n, work, run);
+    sx_team_run_some(run->options.team, n, work_pieces, run);
 }
 
-/* Ends those of the round's sinks that get no more rows. */
-static void end_sinks(struct sx_run *run) {
-    int n = 0, n_parts = 0;
+/* Leaves those of the round's pipelines whose sinks get no more rows. */
+static void keep_full_sinks(struct sx_run *run) {
+    int n = 0;
     for (int i = 0; i < run->n_round; i++) {
         struct sx_sink *sink = run->round[i]->sink;
         if (++sink->n_ended == sink->n_feeders)
             run->round[n++] = run->round[i];
     }
     run->n_round = n;
-    for (int i = 0; i < n; i++)
+}
+
+static void end_sinks(struct sx_run *run) {
+    keep_full_sinks(run);
+    for (int i = 0; i < run->n_round; i++) {
         run->round_parts[i] = 0;
-    share_out(run, work_finish, n);
-    for (int i = 0; i < n && !stopped(run); i++)
-        n_parts += run->round_parts[i];
-    share_out(run, work_parts, n_parts);
-    if (!stopped(run))
-        share_out(run, work_seal, n);
-    for (int i = 0; i < n; i++)
+        run->round_pieces[i] = run->round[i]->sink->finish != NULL;
+    }
+    run_stage(run, &finishing);
+    for (int i = 0; i < run->n_round; i++)
+        run->round_pieces[i] = run->round_parts[i];
+    run_stage(run, &parting);
+    for (int i = 0; i < run->n_round; i++)
+        run->round_pieces[i] = run->round[i]->sink->seal != NULL;
+    run_stage(run, &sealing);
+    for (int i = 0; i < run->n_round; i++)
         run->round[i]->sink->is_whole = true;
 }
 
@@ -412,7 +406,7 @@ static int workers_of_round(const struct sx_run *run) {
 }
 
 static void run_round(struct sx_run *run) {
-    const int n_workers = workers_of_round(run); /* before what a sort is given of is dropped */
+    const int n_workers = workers_of_round(run);
     for (int i = 0; i < run->n_round && !stopped(run); i++) {
         const enum sx_status status = open_source(&run->workers[0], run->round[i]);
         if (status != SX_OK)
@@ -430,7 +424,8 @@ static void run_round(struct sx_run *run) {
 enum sx_status sx_run_pipelines(struct sx_run *run, struct sx_error *error) {
     run->round = SX_ARENA_ARRAY(&run->arena, run->n_workers + 1, struct sx_pipeline *);
     run->round_parts = SX_ARENA_ARRAY(&run->arena, run->n_workers + 1, int);
-    if (!run->round || !run->round_parts)
+    run->round_pieces = SX_ARENA_ARRAY(&run->arena, run->n_workers + 1, int);
+    if (!run->round || !run->round_parts || !run->round_pieces)
         return sx_no_memory(error, "a query");
     while (!stopped(run) && (run->n_round = sx_schedule_next(run, run->round)) > 0)
         run_round(run);

@@ -150,10 +150,11 @@ struct sx_run {
     struct sx_error error; /* the first that a worker met */
     atomic_bool failed;
     /* The round in progress: pipelines that run at the same time; then those of them whose sinks end, each
-     * with its number of parts. */
+     * with its number of parts, and of pieces of the stage that they are in. */
     struct sx_pipeline **round;
-    int *round_parts;
     int n_round;
+    int *round_parts, *round_pieces;
+    const struct sx_end_stage *round_stage;
     atomic_int round_next;
 };
 
