@@ -6,9 +6,10 @@
 # Runs the program in the folder named by STACHIO_DIR (default build/release; libraries and tpchgen-cli may lie beside it,
 # packed with xz; `conformance` in it or in its folder test).
 # Usage: scripts/gpu.sh OUT [conformance|sanitizer|queries|inflate|primitives|scan|tpch|repeat|limits|damage]...
-# Environment: SF ("1"), LAYOUTS ("default rewritten"), REPEAT (later runs, 3), THREADS (8), SCAN_SF (10), RUNS, LIMITS, FAMILIES,
-# ROWS; for `sanitizer` TOOLS ("memcheck racecheck synccheck initcheck"), PART (of all families' cases, in place of what part_of
-# says), SANITIZER_ROWS, SANITIZER_SECONDS (200, a tool); DEVICE=cpu tries the last five without a GPU.
+# Environment: DATA (where generated files are and stay; else they go at the end), SF ("1"), LAYOUTS ("default rewritten"),
+# REPEAT (later runs, 3), THREADS (8), SCAN_SF (10), RUNS, LIMITS, FAMILIES, ROWS; for `sanitizer` TOOLS ("memcheck racecheck
+# synccheck initcheck"), PART (of all families' cases, in place of what part_of says), SANITIZER_ROWS, SANITIZER_SECONDS (200, a
+# tool); DEVICE=cpu tries the last five without a GPU.
 # Full logs go to OUT, a short table comes last.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -155,9 +156,9 @@ primitives_step() { # ROWS: sizes
     cat "$out/primitives.txt" "$out/primitives.err"
 }
 
-# Fills $work/tpch-sfN, once.
+# Fills tpch-sfN, once.
 generate() { # generate SF
-    data=$work/tpch-sf$1
+    data=${DATA:-$work}/tpch-sf$1
     [ -e "$data" ] || stachio tpch generate --sf "$1" -o "$data" >"$out/generate-$1.log" 2>&1
     cat "$data"/*.parquet >/dev/null
 }
