@@ -47,7 +47,7 @@ def make_tables(directory, name, keys, rows):
 
 def run(stachio, directory, ranks, is_local, *options):
     command = [stachio, "-d", directory, "-c", SQL, "--fallback", "forbid", *options]
-    done = launch(ranks, command, is_local, STACHIO_BROADCAST_BYTES="0")
+    done = launch(ranks, command, is_local, STACHIO_BROADCAST_BYTES="0", STACHIO_ALONE_BYTES="0")
     if done.returncode:
         sys.exit(f"status {done.returncode}: {done.stderr}")
     return done.stdout

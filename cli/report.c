@@ -82,7 +82,8 @@ static void add_ranks(struct text *out, const struct stachio_report *report) {
     char label[32];
     if (!report->n_ranks)
         return;
-    text_format(out, "Network        %s\n", report->network);
+    text_format(out, "Network        %s%s\n", report->network,
+                report->alone ? "; not used: rank 0 alone, since there is little to read" : "");
     for (int r = 0; r < report->n_ranks; r++) {
         const struct stachio_rank *rank = &report->ranks[r];
         snprintf(label, sizeof label, "Rank %d", r);

@@ -336,6 +336,7 @@ struct stachio_report {
     const char *gds_reason; /* why STACHIO_IO_AUTO came to read large tables to the host's memory, not
                                straight into a GPU's; else NULL */
     int plan_known;         /* 1: the query came before, and DuckDB's plan of it was used again */
+    int alone;              /* 1: rank 0 answered without the others, since there was little to read */
 };
 /* After execute. What *out_report points to belongs to the query. */
 void stachio_query_report(struct stachio_query *query, struct stachio_report *out_report);

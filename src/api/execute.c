@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/alone.h"
 #include "api/library.h"
 #include "api/parts.h"
 #include "api/query.h"
@@ -23,9 +24,17 @@ static int64_t scan_bytes(void *context, const struct sx_scan_plan *scan) {
     return bytes;
 }
 
+/* What has begun to be written can't be done again together. */
 static enum sx_status distribute(struct stachio_query *query, struct sx_error *error) {
-    const struct sx_distribute_options options = {query->broadcast_bytes, scan_bytes, query->db};
-    return sx_plan_distribute(&query->plan, &options, error);
+    const struct sx_distribute_options options = {
+        .replicate_bytes = query->broadcast_bytes,
+        .scan_bytes = scan_bytes,
+        .context = query->db,
+        .n_ranks = sx_net_size(query->db->net),
+        .exchange_bytes = sx_alone_exchange_bytes(query->db),
+    };
+    query->is_alone = !query->is_shared && !query->write && sx_plan_is_small(&query->plan, &options);
+    return query->is_alone ? SX_OK : sx_plan_distribute(&query->plan, &options, error);
 }
 
 /* Below it a copy to the host costs less than a round between devices does (a guess, not measured). */
@@ -111,6 +120,10 @@ static enum sx_status make_run(struct stachio_query *query, bool may_reuse, stru
     options.footprint = query->footprint;
     options.write = query->write;
     options.broadcast_bytes = query->broadcast_bytes;
+    if (query->is_alone) {
+        options.net = NULL;
+        options.most_ns = sx_alone_most_ns();
+    }
     if (!may_reuse)
         options.reuse_bytes = 0;
     struct sx_run *run;
@@ -222,6 +235,22 @@ static enum sx_status run_alone(struct stachio_query *query, struct sx_error *er
     return sx_run_execute(query->run, error);
 }
 
+/* Rank 0 begins with what is small by itself. */
+static enum sx_status run_shared(struct stachio_query *query, struct sx_error *error) {
+    bool done = false;
+    if (query->is_alone)
+        SX_TRY(sx_alone_execute(query, &done, error));
+    if (done)
+        return SX_OK;
+    if (query->is_alone) {
+        set_run(query, NULL);
+        query->planned = false;
+        query->is_shared = true;
+        SX_TRY(sx_query_plan(query, error));
+    }
+    return query->engine == STACHIO_ENGINE_STACHIO ? sx_ranks_execute(query, error) : SX_OK;
+}
+
 enum sx_status sx_query_execute(struct stachio_query *query, struct sx_error *error) {
     if (query->db->net && !query->planned && query->wanted != STACHIO_ENGINE_DUCKDB)
         SX_TRY(sx_ranks_plan(query, error));
@@ -232,7 +261,7 @@ enum sx_status sx_query_execute(struct stachio_query *query, struct sx_error *er
     const int64_t began_ns = sx_span_begin(lane_of(query));
     enum sx_status status = SX_OK;
     if (query->engine == STACHIO_ENGINE_STACHIO)
-        status = query->db->net ? sx_ranks_execute(query, error) : run_alone(query, error);
+        status = query->db->net ? run_shared(query, error) : run_alone(query, error);
     if (status == SX_UNSUPPORTED)
         status = fall_back(query, error);
     if (status == SX_OK && query->engine == STACHIO_ENGINE_DUCKDB)

@@ -203,6 +203,7 @@ void stachio_query_report(struct stachio_query *query, struct stachio_report *ou
         .plan_known = query->has_plan && query->plan.is_known,
         .peak_memory_bytes = (int64_t)sx_pool_usage(query->db->pool).peak_bytes,
         .network = query->db->net ? query->db->network : NULL,
+        .alone = query->is_alone,
     };
     if (query->db->backend->memory_usage)
         out_report->peak_device_memory_bytes = sx_db_peak_memory(query->db);

@@ -30,6 +30,8 @@ struct stachio_query {
     bool succeeded;
     bool streamed;
     bool has_plan;
+    bool is_shared;          /* between ranks, however little there is to do */
+    bool is_alone;           /* planned for rank 0, though there are others */
     int64_t broadcast_bytes; /* build sides up to this size are sent to all ranks; rank 0's counts */
     const struct sx_exec_write *write; /* during stachio_query_write */
     struct sx_query_plan plan;

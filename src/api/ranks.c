@@ -145,6 +145,7 @@ static enum sx_status create_query(struct stachio_db *db, const char *const *tex
     if (stachio_query_create(db, texts[0], out_query, &failure) != STACHIO_OK)
         return sx_error_set(error, SX_OUT_OF_MEMORY, "%.2000s", failure.text);
     (*out_query)->broadcast_bytes = strtoll(texts[1], NULL, 10);
+    (*out_query)->is_shared = true;
     (*out_query)->wanted = STACHIO_ENGINE_STACHIO; /* whether DuckDB answers is for rank 0 to say */
     return SX_OK;
 }

@@ -99,6 +99,7 @@ static enum sx_status execute(struct sx_run *run, struct sx_error *error) {
 
 enum sx_status sx_run_execute(struct sx_run *run, struct sx_error *error) {
     sx_reuse_begin(run->reuse);
+    run->deadline_ns = run->options.most_ns > 0 ? sx_clock_ns() + run->options.most_ns : 0;
     const enum sx_status status = execute(run, error);
     sx_reuse_end(run->reuse);
     return status;

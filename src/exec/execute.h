@@ -46,6 +46,7 @@ struct sx_exec_options {
     struct sx_storage *storage;
     struct sx_team *team;              /* its members are the workers */
     const atomic_bool *cancel;         /* may be NULL */
+    int64_t most_ns;                   /* SX_CANCELLED when it takes longer; 0: no limit */
     size_t queue_bytes;                /* most bytes a scan reads ahead */
     struct sx_trace *trace;            /* may be NULL; outlives the run */
     struct sx_footprint *footprint;    /* gets what the scans need; may be NULL; outlives the run */

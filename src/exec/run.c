@@ -135,6 +135,8 @@ enum sx_status sx_check_cancel(struct sx_worker *worker) {
     const atomic_bool *cancel = worker->run->options.cancel;
     if (cancel && atomic_load_explicit(cancel, memory_order_relaxed))
         return sx_error_set(sx_worker_error(worker), SX_CANCELLED, "the query was cancelled");
+    if (worker->run->deadline_ns && sx_clock_ns() > worker->run->deadline_ns)
+        return sx_error_set(sx_worker_error(worker), SX_CANCELLED, "the query's time is over");
     if (stopped(worker->run))
         return sx_error_set(sx_worker_error(worker), SX_CANCELLED, "another worker has failed");
     return worker->run->options.net ? sx_net_check(worker->run->options.net, sx_worker_error(worker)) : SX_OK;

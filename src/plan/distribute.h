@@ -11,6 +11,9 @@ struct sx_distribute_options {
      */
     int64_t (*scan_bytes)(void *context, const struct sx_scan_plan *scan);
     void *context;
+    int n_ranks; /* for sx_plan_is_small, as is what follows */
+    int64_t
+        exchange_bytes; /* that a rank scans in the time an exchange takes at least; 0: no query is small */
 };
 
 /* Rewrites a plan, whose scans give each rank a share of their rows, so that all ranks running it together
@@ -21,5 +24,9 @@ struct sx_distribute_options {
 SX_MUST_CHECK enum sx_status sx_plan_distribute(struct sx_query_plan *query,
                                                 const struct sx_distribute_options *options,
                                                 struct sx_error *error);
+
+/* Of a plan that is not distributed: whether exchanges would take longer than the other ranks' shares of what
+ * is to be scanned. Says nothing of rows that joins multiply. */
+bool sx_plan_is_small(const struct sx_query_plan *query, const struct sx_distribute_options *options);
 
 #endif

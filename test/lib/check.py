@@ -10,6 +10,8 @@ import traceback
 SKIPPED = 77
 # Cases of a script that run at the same time. Processes that use a GPU start one after the other, so they should be few.
 JOBS = int(os.environ.get("STACHIO_TEST_JOBS", 0)) or (4 if os.environ.get("STACHIO_DEVICE") == "cuda" else os.cpu_count())
+# Ranks share what they are asked, however little it is, but where a test says otherwise.
+os.environ.setdefault("STACHIO_ALONE_BYTES", "0")
 at_end = []  # functions that raise Failed, before the summary
 
 

@@ -86,7 +86,7 @@ class TwoHosts:
                  "--mca", "btl_tcp_if_include", "10.99.0.0/24", "-n", str(2 * self.slots)]
         values = {"UCX_TLS": "tcp,self", **values}
         environment = rank_environment(**values)
-        for name in ("STACHIO_NET_LIBRARY", "STACHIO_BROADCAST_BYTES", "LD_LIBRARY_PATH", "ASAN_OPTIONS", *values):
+        for name in ("STACHIO_NET_LIBRARY", "STACHIO_BROADCAST_BYTES", "STACHIO_ALONE_BYTES", "LD_LIBRARY_PATH", "ASAN_OPTIONS", *values):
             if name in environment:
                 ranks += ["-x", name]
         ranks += ["sh", "-c", f"INTERFACE=$(hostname); {command}"]

@@ -71,6 +71,22 @@ static const struct {
     {9999, "SELECT k, count(*) FROM u GROUP BY k", "GATHER(PROJECT(AGGREGATE(HASH(AGGREGATE(SCAN)))))"},
 };
 
+/* The most that the other ranks' shares may be, an exchange, for which rank 0 is to be alone. */
+static const struct {
+    const char *sql;
+    int n_ranks;
+    int64_t exchange_bytes;
+} small_cases[] = {
+    {"SELECT k FROM t", 2, 500},
+    {"SELECT k FROM t", 3, 667},
+    {"SELECT k, id FROM t", 2, 1000},
+    {"SELECT k FROM t WHERE id > 3", 2, 1000},
+    {"SELECT k, count(*) FROM t GROUP BY k", 2, 250},
+    {"SELECT a.id FROM t a JOIN u c ON a.k = c.k", 2, (2000 + 100) / 2 / 2},
+    {"SELECT k FROM t UNION ALL SELECT k FROM t", 2, 1000},
+    {"SELECT k FROM t ORDER BY k", 2, 250},
+};
+
 static int64_t scan_bytes(void *context, const struct sx_scan_plan *scan) {
     (void)context;
     return (strcmp(scan->table, "t") == 0 ? 1000 : 100) * (int64_t)scan->n_columns;
@@ -135,6 +151,31 @@ static void check_case(struct sx_frontend *frontend, const struct sx_distribute_
     sx_query_plan_release(&query);
 }
 
+static void check_small(struct sx_frontend *frontend, const char *sql, int n_ranks, int64_t exchange_bytes,
+                        bool wanted) {
+    const struct sx_distribute_options options = {
+        .scan_bytes = scan_bytes, .n_ranks = n_ranks, .exchange_bytes = exchange_bytes};
+    struct sx_query_plan query = {0};
+    struct sx_error error = {0};
+    assert(sx_frontend_plan(frontend, sql, &query, &error) == SX_OK);
+    if (sx_plan_is_small(&query, &options) != wanted) {
+        fprintf(stderr, "%s\n%d ranks, %lld bytes: should %sbe small\n%s\n", sql, n_ranks,
+                (long long)exchange_bytes, wanted ? "" : "not ", sx_plan_text(&query.arena, query.root));
+        failures++;
+    }
+    sx_query_plan_release(&query);
+}
+
+static void check_small_cases(struct sx_frontend *frontend) {
+    for (size_t i = 0; i < sizeof small_cases / sizeof *small_cases; i++) {
+        const char *sql = small_cases[i].sql;
+        check_small(frontend, sql, small_cases[i].n_ranks, small_cases[i].exchange_bytes, true);
+        check_small(frontend, sql, small_cases[i].n_ranks, small_cases[i].exchange_bytes - 1, false);
+        check_small(frontend, sql, small_cases[i].n_ranks, 0, false);
+        check_small(frontend, sql, 1, INT64_MAX, false);
+    }
+}
+
 int main(void) {
     static const char rows[] =
         "SELECT range AS id, (range %% 7)::INTEGER AS k, range::VARCHAR AS s, range::DECIMAL(15,2) AS d, "
@@ -156,9 +197,11 @@ int main(void) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         check_case(frontend, NULL, cases[i].sql, cases[i].text);
     for (size_t i = 0; i < sizeof replicated_cases / sizeof *replicated_cases; i++) {
-        const struct sx_distribute_options options = {replicated_cases[i].replicate_bytes, scan_bytes, NULL};
+        const struct sx_distribute_options options = {.replicate_bytes = replicated_cases[i].replicate_bytes,
+                                                      .scan_bytes = scan_bytes};
         check_case(frontend, &options, replicated_cases[i].sql, replicated_cases[i].text);
     }
+    check_small_cases(frontend);
     sx_frontend_close(frontend);
     for (int i = 0; i < 2; i++)
         unlink(paths[i]);

@@ -1,0 +1,17 @@
+/* Inside of src/api: queries that rank 0 answers without the other ranks. */
+#ifndef SX_API_ALONE_H
+#define SX_API_ALONE_H
+
+#include "api/query.h"
+
+/* For sx_distribute_options. */
+int64_t sx_alone_exchange_bytes(const struct stachio_db *db);
+/* For sx_exec_options: what takes longer is done together after all. */
+int64_t sx_alone_most_ns(void);
+
+/* Runs the pipelines, which are one rank's. *out_done false: the time was over, or the memory not enough for
+ * one, and nothing has failed. */
+SX_MUST_CHECK enum sx_status sx_alone_execute(struct stachio_query *query, bool *out_done,
+                                              struct sx_error *error);
+
+#endif
