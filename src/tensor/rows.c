@@ -14,6 +14,62 @@ static uint64_t aligned(uint64_t bytes) {
     return (bytes + SX_ROWS_ALIGNMENT - 1) & ~(uint64_t)(SX_ROWS_ALIGNMENT - 1);
 }
 
+/* ---- dictionaries ---- */
+
+bool sx_rows_sends_dictionary(const struct sx_tensor *column, int64_t rows, int n_frames) {
+    enum { FEW_ROWS_AN_ENTRY = 4 };
+    int64_t entries;
+    return column->layout == SX_DICT && column->type.id == SX_TYPE_VARCHAR &&
+           column->dict->values.length > 0 &&
+           !__builtin_mul_overflow(column->dict->values.length, n_frames, &entries) &&
+           entries <= rows / FEW_ROWS_AN_ENTRY;
+}
+
+struct sx_tensor sx_rows_codes(const struct sx_tensor *column) {
+    return (struct sx_tensor){.type = {.id = SX_TYPE_I32},
+                              .layout = SX_FLAT,
+                              .length = column->length,
+                              .values = column->values,
+                              .valid = column->valid};
+}
+
+static struct sx_type type_of(const struct sx_rows_column *column) {
+    return (struct sx_type){(enum sx_type_id)column->type_id, column->precision, column->scale};
+}
+
+static struct sx_type stored_type(const struct sx_rows_column *column, struct sx_type type) {
+    return column->n_entries > 0 ? (struct sx_type){.id = SX_TYPE_I32} : type;
+}
+
+static enum sx_status add_dictionary(const struct sx_rows_column *place, struct sx_buffer *frame,
+                                     struct sx_tensor *column, struct sx_error *error) {
+    struct sx_tensor entries = {.type = type_of(place),
+                                .layout = SX_FLAT,
+                                .length = (int64_t)place->n_entries,
+                                .values = (char *)frame->data + place->heap,
+                                .values_buffer = sx_buffer_retain(frame),
+                                .heap = sx_buffer_retain(frame)};
+    struct sx_dict *dict = NULL;
+    const enum sx_status status = sx_dict_create(&entries, &dict, error);
+    sx_tensor_release(&entries);
+    if (status != SX_OK)
+        return status;
+    column->type = type_of(place);
+    column->layout = SX_DICT;
+    column->dict = dict;
+    return SX_OK;
+}
+
+enum sx_status sx_rows_add_dictionaries(const void *head, struct sx_buffer *frame, struct sx_batch *batch,
+                                        struct sx_error *error) {
+    const struct sx_rows_column *columns =
+        (const struct sx_rows_column *)((const struct sx_rows_frame *)head + 1);
+    for (int c = 0; c < batch->n_columns; c++)
+        if (columns[c].n_entries > 0)
+            SX_TRY(add_dictionary(&columns[c], frame, &batch->columns[c], error));
+    return SX_OK;
+}
+
 /* ---- sizes ---- */
 
 int sx_rows_vectors(struct sx_type type, bool has_valid) {
@@ -48,15 +104,17 @@ size_t sx_rows_make_head(const struct sx_batch *batch, int64_t rows, int64_t seq
     struct sx_rows_column *columns = sx_rows_columns(head);
     for (int c = 0; c < batch->n_columns; c++) {
         const struct sx_tensor *column = &batch->columns[c];
-        const bool is_plain = shapes[c].encoding == SX_ROWS_PLAIN;
-        columns[c] = (struct sx_rows_column){.values = at,
-                                             .values_bytes = values_bytes(column, rows, &shapes[c]),
-                                             .valid = column->valid ? at : 0,
-                                             .heap_bytes = shapes[c].heap_bytes,
-                                             .type_id = (uint32_t)column->type.id,
-                                             .precision = column->type.precision,
-                                             .scale = column->type.scale,
-                                             .encoding = (uint8_t)shapes[c].encoding};
+        const bool is_plain = shapes[c].encoding == SX_ROWS_PLAIN, is_coded = shapes[c].n_entries > 0;
+        columns[c] =
+            (struct sx_rows_column){.values = at,
+                                    .values_bytes = values_bytes(column, rows, &shapes[c]),
+                                    .valid = column->valid ? at : 0,
+                                    .heap_bytes = shapes[c].heap_bytes,
+                                    .n_entries = shapes[c].n_entries,
+                                    .type_id = (uint32_t)(is_coded ? SX_TYPE_VARCHAR : column->type.id),
+                                    .precision = column->type.precision,
+                                    .scale = column->type.scale,
+                                    .encoding = (uint8_t)shapes[c].encoding};
         at += aligned(columns[c].values_bytes);
         if (column->valid && is_plain) {
             columns[c].valid = at;
@@ -88,15 +146,19 @@ static bool is_packed(const struct sx_rows_column *column, int64_t rows, struct 
            sx_rows_directory_bytes(rows, sx_rows_vectors(type, column->valid != 0)) <= column->values_bytes;
 }
 
+static bool is_dictionary(const struct sx_rows_column *column) {
+    return column->n_entries <= INT32_MAX && sx_rows_entries_bytes(column->n_entries) <= column->heap_bytes;
+}
+
 static bool is_column(const struct sx_rows_column *column, int64_t rows, uint64_t all, struct sx_type type) {
-    const struct sx_type sent = {(enum sx_type_id)column->type_id, column->precision, column->scale};
-    if (!sx_type_equal(sent, type) || !is_inside(column->values, column->values_bytes, all) ||
-        !is_inside(column->heap, column->heap_bytes, all) ||
-        (type.id != SX_TYPE_VARCHAR && column->heap_bytes > 0))
+    const struct sx_type stored = stored_type(column, type);
+    if (!sx_type_equal(type_of(column), type) || !is_inside(column->values, column->values_bytes, all) ||
+        !is_inside(column->heap, column->heap_bytes, all) || !is_dictionary(column) ||
+        (type.id != SX_TYPE_VARCHAR && (column->heap_bytes > 0 || column->n_entries > 0)))
         return false;
     switch (column->encoding) {
-    case SX_ROWS_PLAIN: return is_plain(column, (uint64_t)rows, all, type);
-    case SX_ROWS_PACKED: return is_packed(column, rows, type);
+    case SX_ROWS_PLAIN: return is_plain(column, (uint64_t)rows, all, stored);
+    case SX_ROWS_PACKED: return is_packed(column, rows, stored);
     default: return false;
     }
 }
@@ -125,7 +187,7 @@ static void point_at(const struct sx_rows_column *place, struct sx_buffer *frame
     column->values_buffer = sx_buffer_retain(frame);
     if (column->valid)
         column->valid_buffer = sx_buffer_retain(frame);
-    if (place->heap_bytes)
+    if (place->heap_bytes && !place->n_entries)
         column->heap = sx_buffer_retain(frame);
 }
 
@@ -136,8 +198,7 @@ enum sx_status sx_rows_place(const void *head, struct sx_buffer *frame, struct s
     enum sx_status status = SX_OK;
     SX_TRY(sx_batch_create(known->n_columns, known->rows, out_batch, error));
     for (int c = 0; c < known->n_columns && status == SX_OK; c++) {
-        const struct sx_type type = {(enum sx_type_id)columns[c].type_id, columns[c].precision,
-                                     columns[c].scale};
+        const struct sx_type type = stored_type(&columns[c], type_of(&columns[c]));
         struct sx_tensor *column = &out_batch->columns[c];
         *column = (struct sx_tensor){.type = type, .layout = SX_FLAT, .length = known->rows};
         if (columns[c].encoding == SX_ROWS_PLAIN)

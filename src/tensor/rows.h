@@ -7,7 +7,10 @@
  * one vector of its values, sign-extended (two of 16 bytes: low halves, high halves), and one of validity if
  * it has nulls. Of each 1,024 rows each vector has a block (pack.h), all of them in one directory, block
  * after block and the vectors of each side by side; the blocks' words follow it. Null rows count as any
- * value. */
+ * value.
+ *
+ * Strings whose dictionary has few entries for the rows go as their codes, a column of I32 like any other,
+ * PLAIN or PACKED. The dictionary is the column's heap: the entries' views, then their long strings. */
 #ifndef SX_TENSOR_ROWS_H
 #define SX_TENSOR_ROWS_H
 
@@ -30,6 +33,8 @@ struct sx_rows_column {
     uint64_t values, values_bytes; /* PACKED: the directory, with the words behind it */
     uint64_t valid;                /* 0: no nulls; PACKED: else that of the values */
     uint64_t heap, heap_bytes;
+    uint64_t n_entries; /* of the dictionary; 0: there is none */
+    uint64_t reserved;
     uint32_t type_id;
     uint8_t precision, scale;
     uint8_t encoding; /* enum sx_rows_encoding */
@@ -40,7 +45,8 @@ struct sx_rows_column {
 struct sx_rows_shape {
     enum sx_rows_encoding encoding;
     uint64_t words_bytes; /* PACKED */
-    uint64_t heap_bytes;  /* behind long views */
+    uint64_t heap_bytes;  /* behind long views; of a dictionary, all of it */
+    uint64_t n_entries;
 };
 
 static inline size_t sx_rows_head_bytes(int n_columns) {
@@ -48,6 +54,15 @@ static inline size_t sx_rows_head_bytes(int n_columns) {
 }
 static inline struct sx_rows_column *sx_rows_columns(void *head) {
     return (struct sx_rows_column *)((struct sx_rows_frame *)head + 1);
+}
+
+/* Whether the column goes with its dictionary to `n_frames` frames, of so many rows together. */
+bool sx_rows_sends_dictionary(const struct sx_tensor *column, int64_t rows, int n_frames);
+/* What is stored of a column that does: its codes. Borrowed. */
+struct sx_tensor sx_rows_codes(const struct sx_tensor *column);
+/* Where long strings of a dictionary begin, from the begin of its heap. */
+static inline uint64_t sx_rows_entries_bytes(uint64_t n_entries) {
+    return n_entries * sizeof(struct sx_string);
 }
 
 /* Strings are not packed. */
@@ -63,8 +78,8 @@ uint64_t sx_rows_directory_bytes(int64_t rows, int n_vectors);
 enum sx_rows_encoding sx_rows_choose(struct sx_type type, bool has_valid, int64_t rows, int64_t n_blocks,
                                      uint64_t words_bytes);
 
-/* The head of a frame with `rows` rows of `batch`. `shapes`: one a column. `head`: sx_rows_head_bytes of it.
- * Returns the frame's bytes. */
+/* The head of a frame with `rows` rows of `batch`, whose columns are as they are stored. `shapes`: one a
+ * column. `head`: sx_rows_head_bytes of it. Returns the frame's bytes. */
 size_t sx_rows_make_head(const struct sx_batch *batch, int64_t rows, int64_t sequence,
                          const struct sx_rows_shape *shapes, void *head);
 /* SX_INTERNAL: this is no head of a frame of `bytes` bytes with such columns. What blocks tell has to be
@@ -76,5 +91,9 @@ SX_MUST_CHECK enum sx_status sx_rows_check_head(const void *head, size_t bytes, 
  * it may lie elsewhere than `frame`. */
 SX_MUST_CHECK enum sx_status sx_rows_place(const void *head, struct sx_buffer *frame, struct sx_pool *pool,
                                            struct sx_batch *out_batch, struct sx_error *error);
+/* Codes that sx_rows_place has placed become columns of strings, whose dictionaries are in the frame; views
+ * of long strings are still offsets. */
+SX_MUST_CHECK enum sx_status sx_rows_add_dictionaries(const void *head, struct sx_buffer *frame,
+                                                      struct sx_batch *batch, struct sx_error *error);
 
 #endif

@@ -176,8 +176,8 @@ def check_join_sizes(scratch):
 
 
 def check_join_memory(scratch):
-    """What does not fit at once fits in chunks: the tables take 64 MB a rank."""
-    options = ("--build", "100k", "--probe", "4M", "--columns", "4", "--memory-limit", "115MB")
+    """What does not fit at once fits in chunks: the tables take 64 MB a rank, of the host's memory."""
+    options = ("--device", "cpu", "--build", "100k", "--probe", "4M", "--columns", "4", "--memory-limit", "115MB")
     require(measure_join(scratch, 2, *options, "--variant", "chunked")["results"][0]["rows"] == 2000000, "chunked")
     for variant in ("blocking", "tuned"):
         run = run_stachio(["bench", "join", "--variant", variant, *options], env=dict(os.environ, STACHIO_LOCAL_RANKS="2"))
@@ -235,7 +235,7 @@ def check_join_figures_memory(scratch):
     """A variant of figure 6 without enough memory has no timeline."""
     path = os.path.join(scratch, "figures.json")
     out = run_script("join_figures", "--local", "--figures", "6", "--build", "10k", "--probe", "6M", "--runs", "1", "--json", path, "--",
-                     "--threads", "1", "--memory-limit", "130MB")
+                     "--device", "cpu", "--threads", "1", "--memory-limit", "130MB")
     with open(path, encoding="utf-8") as file:
         results = {result["variant"]: result for result in json.load(file)}
     failed = {variant for variant, result in results.items() if result.get("out_of_memory")}

@@ -102,9 +102,9 @@ def check_bench(directory):
     require(status == 2 and "several ranks" in err, f"status {status}: {err}")
 
 
-def processors(directory, **values):
-    """Rank 0's threads, and the processors of each rank."""
-    status, out, err = run_ranks(2, [STACHIO, "-d", directory, "--analyze", "-c", "SELECT count(*) FROM t"], OMPI_MCA_rmaps_base_oversubscribe="0", **values)
+def processors(directory, *settings, **values):
+    """Rank 0's threads, and the processors of each rank. `settings`: of the ranks' environment, and not mpirun's."""
+    status, out, err = run_ranks(2, ["env", *settings, STACHIO, "-d", directory, "--analyze", "-c", "SELECT count(*) FROM t"], OMPI_MCA_rmaps_base_oversubscribe="0", **values)
     if "not enough slots" in err:
         return None  # a core with two processors
     require(status == 0, f"status {status}: {err}")
@@ -133,7 +133,7 @@ def check_processors(directory):
         path = files / "sys/devices/system/node" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text + "\n")
-    require(processors(directory, HWLOC_FSROOT=str(files)) == (1, [{first}, own - {first}]), "not a node each")
+    require(processors(directory, f"HWLOC_FSROOT={files}") == (1, [{first}, own - {first}]), "not a node each")
 
 
 def main():

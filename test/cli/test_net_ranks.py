@@ -5,13 +5,14 @@ import pathlib
 import random
 import re
 import signal
+import subprocess
 import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "lib"))
 
 from check import Checks, require, scratch_directory
-from ranks import kill_ranks, listening, require_mpirun, run_ranks, start_ranks
+from ranks import kill_ranks, listening, processes_below, require_mpirun, run_ranks, start_ranks
 
 RANKS = os.path.join(os.environ["BUILD_DIR"], "test", "ranks")
 TRANSPORTS = {"shared memory": {}, "tcp": {"UCX_TLS": "tcp,self"}}
@@ -99,6 +100,10 @@ def check_aborted(scratch):
         require("rank 0" in process.stdout.readline() + process.stdout.readline(), "no ranks")
         pathlib.Path(file).touch()
         err = process.communicate(timeout=30)[1]
+    except subprocess.TimeoutExpired:
+        left = list(processes_below(process.pid))
+        kill_ranks(process)
+        require(False, f"{left} are left: {process.communicate()[1]}")
     finally:
         kill_ranks(process)
     require("status 1 134" in err and "status 0 5" in err and "rank 1 (host" in err, err)

@@ -31,7 +31,7 @@ def environment(**values):
     """As users have it, but that the machine may be slow."""
     settings = {**os.environ, "STACHIO_LOCAL_RANKS": str(RANKS), "STACHIO_ALONE_MS": LONG_MS, **values}
     if "STACHIO_ALONE_BYTES" not in values:
-        del settings["STACHIO_ALONE_BYTES"]
+        settings.pop("STACHIO_ALONE_BYTES", None)
     return settings
 
 

@@ -157,30 +157,52 @@ out:
 
 /* ---- damaged frames ---- */
 
-enum damage { HEAP_OF_NUMBERS, NO_HEAP, STRING_OUTSIDE, N_DAMAGES };
+enum damage {
+    HEAP_OF_NUMBERS,
+    NO_HEAP,
+    STRING_OUTSIDE,
+    CODE_OUTSIDE,
+    CODE_BELOW,
+    ENTRIES_OUTSIDE,
+    N_DAMAGES
+};
 
-/* Row of the column's first long string; -1: there is none. */
-static int64_t find_long(const char *frame, const struct sx_rows_column *column, int64_t rows) {
-    const struct sx_string *views = (const struct sx_string *)(const void *)(frame + column->values);
-    for (int64_t i = 0; i < rows; i++)
+/* The column's first long string, or that of its dictionary; NULL: there is none. */
+static struct sx_string *find_long(char *frame, const struct sx_rows_column *column, int64_t rows) {
+    const bool is_coded = column->n_entries > 0;
+    struct sx_string *views =
+        (struct sx_string *)(void *)(frame + (is_coded ? column->heap : column->values));
+    for (int64_t i = 0, n = is_coded ? (int64_t)column->n_entries : rows; i < n; i++)
         if (views[i].length_bytes > SX_STRING_INLINE_BYTES)
-            return i;
-    return -1;
+            return &views[i];
+    return NULL;
 }
 
 /* False: the frame has nothing that can be damaged so. */
 static bool do_damage(char *frame, enum damage damage) {
     struct sx_rows_column *number = &sx_rows_columns(frame)[3], *text = &sx_rows_columns(frame)[DICTIONARY];
-    const int64_t row = find_long(frame, text, ((const struct sx_rows_frame *)(const void *)frame)->rows);
-    struct sx_string *views = (struct sx_string *)(void *)(frame + text->values);
+    const int64_t rows = ((const struct sx_rows_frame *)(const void *)frame)->rows;
+    const bool has_codes = text->n_entries > 0 && text->encoding == SX_ROWS_PLAIN;
+    struct sx_string *view = find_long(frame, text, rows);
+    int32_t *codes = (int32_t *)(void *)(frame + text->values);
     switch (damage) {
     case HEAP_OF_NUMBERS: number->heap_bytes = text->heap_bytes; return text->heap_bytes > 0;
-    case NO_HEAP: text->heap_bytes = 0; return row >= 0;
+    case NO_HEAP: text->heap_bytes = 0; return view != NULL;
+    case STRING_OUTSIDE:
+        if (view)
+            view->u.ref.pointer =
+                (const char *)(uintptr_t)(text->heap_bytes - sx_rows_entries_bytes(text->n_entries) - 1);
+        return view != NULL;
+    case CODE_OUTSIDE:
+    case CODE_BELOW:
+        if (has_codes)
+            codes[rows / 2] = damage == CODE_BELOW ? -1 : (int32_t)text->n_entries;
+        return has_codes;
     default: break;
     }
-    if (row >= 0)
-        views[row].u.ref.pointer = (const char *)(uintptr_t)(text->heap_bytes - 1);
-    return row >= 0;
+    const bool is_coded = text->n_entries > 0;
+    text->n_entries += text->heap_bytes;
+    return is_coded;
 }
 
 /* A copy of the frame, whose bytes are `host`'s, is damaged and refused: at the next synchronisation at the

@@ -23,6 +23,28 @@ static void pack_string(const struct cpu_picked *picked, int64_t i, char *heap, 
     memcpy(out, &view, sizeof view);
 }
 
+static struct cpu_picked pick_entries(const struct sx_tensor *column) {
+    const struct sx_tensor *entries = &column->dict->values;
+    return (struct cpu_picked){entries, NULL, 0, entries->length, sizeof(struct sx_string)};
+}
+
+static void pack_dictionary(const struct sx_tensor *column, char *out) {
+    const struct cpu_picked picked = pick_entries(column);
+    char *heap = out + sx_rows_entries_bytes((uint64_t)picked.n);
+    uint64_t used = 0;
+    for (int64_t i = 0; i < picked.n; i++)
+        pack_string(&picked, i, heap, &used, out + (size_t)i * picked.width_bytes);
+}
+
+/* Of one that goes with the column. */
+static void add_dictionary(const struct sx_tensor *column, struct sx_rows_shape *shape) {
+    const struct cpu_picked picked = pick_entries(column);
+    shape->n_entries = (uint64_t)picked.n;
+    shape->heap_bytes = sx_rows_entries_bytes(shape->n_entries);
+    for (int64_t i = 0; i < picked.n; i++)
+        shape->heap_bytes += long_bytes(&picked, i);
+}
+
 /* Its encoding, if columns are packed where that is worth it, and lengths. */
 static struct sx_rows_shape shape_of(const struct cpu_picked *picked, bool packs) {
     const struct sx_type type = picked->column->type;
@@ -69,25 +91,38 @@ static struct cpu_picked pick(const struct sx_batch *batch, int c, const struct 
 static enum sx_status pack_part(struct sx_stream *stream, const struct sx_batch *batch,
                                 const struct sx_tensor *order, const int64_t *ends, int64_t sequence,
                                 bool packs, struct sx_buffer **out_part) {
-    struct sx_buffer *head = NULL, *shapes = NULL;
+    struct sx_buffer *head = NULL, *shapes = NULL, *columns = NULL;
     const int64_t n = ends[1] - ends[0];
+    struct sx_batch stored = *batch;
     enum sx_status status;
+    SX_GO(sx_buffer_create(stream->pool, ((size_t)batch->n_columns + 1) * sizeof(struct sx_tensor), &columns,
+                           &stream->error));
+    stored.columns = columns->data;
     SX_GO(sx_buffer_create(stream->pool, sx_rows_head_bytes(batch->n_columns), &head, &stream->error));
     SX_GO(sx_buffer_create(stream->pool, ((size_t)batch->n_columns + 1) * sizeof(struct sx_rows_shape),
                            &shapes, &stream->error));
     struct sx_rows_shape *shape = shapes->data;
     for (int c = 0; c < batch->n_columns; c++) {
-        const struct cpu_picked picked = pick(batch, c, order, ends[0], n);
+        const struct sx_tensor *column = &batch->columns[c];
+        const bool is_coded = sx_rows_sends_dictionary(column, n, 1);
+        stored.columns[c] = is_coded ? sx_rows_codes(column) : *column;
+        const struct cpu_picked picked = pick(&stored, c, order, ends[0], n);
         shape[c] = shape_of(&picked, packs);
+        if (is_coded)
+            add_dictionary(column, &shape[c]);
     }
-    const size_t bytes = sx_rows_make_head(batch, n, sequence, shape, head->data);
+    const size_t bytes = sx_rows_make_head(&stored, n, sequence, shape, head->data);
     SX_GO(sx_buffer_create(stream->pool, bytes, out_part, &stream->error));
     memcpy((*out_part)->data, head->data, head->size_bytes);
     for (int c = 0; c < batch->n_columns; c++) {
-        const struct cpu_picked picked = pick(batch, c, order, ends[0], n);
-        pack_column(&picked, &sx_rows_columns(head->data)[c], (*out_part)->data);
+        const struct cpu_picked picked = pick(&stored, c, order, ends[0], n);
+        const struct sx_rows_column *place = &sx_rows_columns(head->data)[c];
+        pack_column(&picked, place, (*out_part)->data);
+        if (place->n_entries > 0)
+            pack_dictionary(&batch->columns[c], (char *)(*out_part)->data + place->heap);
     }
 out:
+    sx_buffer_release(columns);
     sx_buffer_release(head);
     sx_buffer_release(shapes);
     return status;
@@ -151,6 +186,18 @@ static enum sx_status place_strings(struct sx_stream *stream, char *heap, uint64
     return SX_OK;
 }
 
+static enum sx_status place_dictionary(struct sx_stream *stream, const struct sx_rows_column *place,
+                                       char *frame, const struct sx_tensor *column) {
+    const uint64_t entries_bytes = sx_rows_entries_bytes(place->n_entries);
+    const int32_t *codes = column->values;
+    for (int64_t i = 0; i < column->length; i++)
+        if (codes[i] < 0 || (uint64_t)codes[i] >= place->n_entries)
+            return sx_error_set(&stream->error, SX_INTERNAL,
+                                "rows of another rank: a code that its dictionary does not have");
+    return place_strings(stream, frame + place->heap + entries_bytes, place->heap_bytes - entries_bytes,
+                         &column->dict->values);
+}
+
 enum sx_status sx_cpu_rows_unpack(struct sx_stream *stream, struct sx_buffer *frame, size_t bytes,
                                   const struct sx_type *types, int n_columns, struct sx_batch *out_batch,
                                   int64_t *out_sequence) {
@@ -164,9 +211,13 @@ enum sx_status sx_cpu_rows_unpack(struct sx_stream *stream, struct sx_buffer *fr
     for (int c = 0; c < n_columns; c++)
         if (columns[c].encoding == SX_ROWS_PACKED)
             SX_GO(cpu_rows_read_blocks(stream, &columns[c], frame->data, &made.columns[c]));
-        else if (types[c].id == SX_TYPE_VARCHAR)
+        else if (types[c].id == SX_TYPE_VARCHAR && columns[c].n_entries == 0)
             SX_GO(place_strings(stream, (char *)frame->data + columns[c].heap, columns[c].heap_bytes,
                                 &made.columns[c]));
+    SX_GO(sx_rows_add_dictionaries(frame->data, frame, &made, &stream->error));
+    for (int c = 0; c < n_columns; c++)
+        if (columns[c].n_entries > 0)
+            SX_GO(place_dictionary(stream, &columns[c], frame->data, &made.columns[c]));
     *out_sequence = ((const struct sx_rows_frame *)frame->data)->sequence;
     *out_batch = made;
     return SX_OK;

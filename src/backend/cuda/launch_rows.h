@@ -61,6 +61,10 @@ void cuda_rows_pack(cudaStream_t stream, struct cuda_column column, int width,
 void cuda_rows_place_strings(cudaStream_t stream, struct sx_string *views, int64_t n, const char *heap,
                              uint64_t heap_bytes, int number, struct cuda_control *control);
 
+/* Codes that are not below n_entries become 0, and a CUDA_FAULT_ROWS. */
+void cuda_rows_check_codes(cudaStream_t stream, int32_t *codes, int64_t n, int64_t n_entries, int number,
+                           struct cuda_control *control);
+
 /* ---- rows_tiles.cu ---- */
 
 enum { CUDA_TILE_ROWS = 2048, CUDA_TILE_RUNS = 256 /* at most */ };

@@ -5,6 +5,7 @@
 #include "backend/cuda/cuda.h"
 #include "backend/cuda/launch.h"
 #include "backend/cuda/launch_rows.h"
+#include "backend/cuda/rows_dictionary.h"
 #include "backend/cuda/rows_tiles.h"
 #include "tensor/pack_words.h"
 #include "tensor/rows.h"
@@ -14,16 +15,20 @@
 /* A call of rows_pack. Host arrays are from malloc. */
 struct packing {
     struct cuda_stream *stream;
-    const struct sx_batch *batch;
+    const struct sx_batch *given;
     const struct sx_row_parts *asked;
     bool packs;
-    struct cuda_rows_parts parts; /* the same, for kernels */
+    struct sx_batch stored;                    /* of columns that go with their dictionaries: the codes */
+    const struct sx_batch *batch;              /* `stored` */
+    struct cuda_rows_dictionary *dictionaries; /* per column */
+    struct cuda_rows_parts parts;              /* the same, for kernels */
     struct cuda_rows_blocks blocks;
     int64_t *firsts; /* the blocks', on the host */
     struct sx_buffer *device_offsets, *device_firsts, *scratch, *part_sums, *device_places;
-    struct sx_buffer **sums;        /* per column: of its strings, or of its blocks' words; or NULL */
-    struct sx_buffer **entries;     /* per column: its blocks, if they have been measured */
-    int64_t *ends;                  /* [column × (n_parts + 1) + part]: sums at the parts' begins */
+    struct sx_buffer **sums;    /* per column: of its strings, or of its blocks' words; or NULL */
+    struct sx_buffer **entries; /* per column: its blocks, if they have been measured */
+    int64_t *ends;              /* [column × (n_parts + 1) + part]: sums at the parts' begins; behind them
+                                 * [2 × column + 1]: bytes of a dictionary's strings */
     struct cuda_rows_place *places; /* [column × n_parts + part] */
     char *head;
     struct sx_rows_shape *shapes; /* per column */
@@ -54,13 +59,36 @@ static bool make_lists(struct packing *packing) {
     const size_t n_columns = (size_t)packing->batch->n_columns, n_ends = (size_t)packing->asked->n_parts + 1;
     packing->sums = calloc(n_columns + 1, sizeof *packing->sums);
     packing->entries = calloc(n_columns + 1, sizeof *packing->entries);
-    packing->ends = calloc(n_columns * n_ends + 1, sizeof *packing->ends);
+    packing->ends = calloc(n_columns * (n_ends + 2) + 1, sizeof *packing->ends);
     packing->firsts = calloc(n_ends, sizeof *packing->firsts);
     packing->places = calloc(n_columns * n_ends + 1, sizeof *packing->places);
     packing->shapes = calloc(n_columns + 1, sizeof *packing->shapes);
     packing->head = calloc(1, sx_rows_head_bytes(packing->batch->n_columns));
+    packing->stored.columns = calloc(n_columns + 1, sizeof *packing->stored.columns);
+    packing->dictionaries = calloc(n_columns + 1, sizeof *packing->dictionaries);
     return packing->sums && packing->entries && packing->ends && packing->firsts && packing->places &&
-           packing->shapes && packing->head;
+           packing->shapes && packing->head && packing->stored.columns && packing->dictionaries;
+}
+
+static int64_t rows_sent(const struct packing *packing) {
+    const int64_t *offsets = packing->asked->offsets;
+    const int own = packing->asked->own;
+    return offsets[packing->asked->n_parts] - offsets[0] - (own >= 0 ? offsets[own + 1] - offsets[own] : 0);
+}
+
+static void choose_dictionaries(struct packing *packing) {
+    int n_frames = 0;
+    for (int p = 0; p < packing->asked->n_parts; p++)
+        n_frames += !is_left_out(packing, p);
+    for (int c = 0; c < packing->given->n_columns; c++) {
+        const struct sx_tensor *column = &packing->given->columns[c];
+        packing->stored.columns[c] = *column;
+        if (n_frames == 0 || !sx_rows_sends_dictionary(column, rows_sent(packing), n_frames))
+            continue;
+        packing->stored.columns[c] = sx_rows_codes(column);
+        packing->dictionaries[c].entries = &column->dict->values;
+        packing->shapes[c].n_entries = (uint64_t)column->dict->values.length;
+    }
 }
 
 /* Which blocks there are. */
@@ -84,6 +112,7 @@ static enum sx_status begin(struct packing *packing) {
     if (!make_lists(packing))
         return sx_error_set(&stream->base.error, SX_OUT_OF_MEMORY, "no memory to pack %d columns",
                             packing->batch->n_columns);
+    choose_dictionaries(packing);
     SX_TRY(cuda_upload_buffer(stream, packing->asked->offsets, n_ends * sizeof(int64_t),
                               &packing->device_offsets));
     packing->parts = (struct cuda_rows_parts){.order = order ? order->values : NULL,
@@ -101,6 +130,8 @@ static void end(struct packing *packing) {
         sx_buffer_release(packing->sums[c]);
     for (int c = 0; packing->entries && c < packing->batch->n_columns; c++)
         sx_buffer_release(packing->entries[c]);
+    for (int c = 0; packing->dictionaries && c < packing->batch->n_columns; c++)
+        cuda_rows_release_dictionary(&packing->dictionaries[c]);
     sx_buffer_release(packing->device_offsets);
     sx_buffer_release(packing->device_firsts);
     sx_buffer_release(packing->scratch);
@@ -113,6 +144,8 @@ static void end(struct packing *packing) {
     free(packing->places);
     free(packing->shapes);
     free(packing->head);
+    free(packing->stored.columns);
+    free(packing->dictionaries);
 }
 
 /* Bytes behind long views, added up over the rows. */
@@ -153,7 +186,7 @@ static enum sx_status measure(struct packing *packing) {
     const int64_t n = packing->parts.n, n_blocks = packing->blocks.n * SX_ROWS_VECTORS;
     const int n_columns = packing->batch->n_columns;
     const size_t n_ends = (size_t)packing->asked->n_parts + 1,
-                 ends_bytes = (size_t)n_columns * n_ends * sizeof(int64_t);
+                 ends_bytes = (size_t)n_columns * (n_ends + 2) * sizeof(int64_t);
     struct sx_pool *pool = stream->base.pool;
     struct sx_error *error = &stream->base.error;
     bool any = false;
@@ -161,8 +194,12 @@ static enum sx_status measure(struct packing *packing) {
                             error));
     SX_TRY(sx_buffer_create(pool, ends_bytes, &packing->part_sums, error));
     for (int c = 0; c < n_columns; c++) {
-        int64_t *ends = (int64_t *)packing->part_sums->data + (size_t)c * n_ends;
-        any = any || is_string(packing->batch, c) || is_measured(packing, c);
+        int64_t *all = packing->part_sums->data, *ends = all + (size_t)c * n_ends;
+        struct cuda_rows_dictionary *dictionary = &packing->dictionaries[c];
+        any = any || is_string(packing->batch, c) || is_measured(packing, c) || dictionary->entries;
+        if (dictionary->entries)
+            SX_TRY(cuda_rows_measure_dictionary(stream, dictionary, packing->scratch,
+                                                all + (size_t)n_columns * n_ends + 2 * (size_t)c));
         if (is_string(packing->batch, c))
             SX_TRY(measure_strings(packing, c, ends));
         else if (is_measured(packing, c))
@@ -174,19 +211,32 @@ static enum sx_status measure(struct packing *packing) {
                : SX_OK;
 }
 
-/* Columns' encodings: the same in all parts. */
-static void choose(struct packing *packing) {
-    int64_t rows = packing->parts.n;
-    if (packing->asked->own >= 0)
-        rows -=
-            packing->asked->offsets[packing->asked->own + 1] - packing->asked->offsets[packing->asked->own];
-    for (int c = 0; c < packing->batch->n_columns; c++) {
+/* Columns' encodings, and their dictionaries: the same in all parts. */
+static enum sx_status choose(struct packing *packing) {
+    const int n_columns = packing->batch->n_columns;
+    const int64_t *strings_bytes = ends_of(packing, n_columns);
+    for (int c = 0; c < n_columns; c++) {
         const struct sx_tensor *column = &packing->batch->columns[c];
+        struct cuda_rows_dictionary *dictionary = &packing->dictionaries[c];
         if (is_measured(packing, c))
             packing->shapes[c].encoding = sx_rows_choose(
-                column->type, column->valid != NULL, rows, packing->blocks.n,
+                column->type, column->valid != NULL, rows_sent(packing), packing->blocks.n,
                 (uint64_t)(ends_of(packing, c)[packing->asked->n_parts] - ends_of(packing, c)[0]));
+        if (dictionary->entries)
+            SX_TRY(
+                cuda_rows_make_dictionary(packing->stream, dictionary, (uint64_t)strings_bytes[2 * c + 1]));
     }
+    return SX_OK;
+}
+
+static enum sx_status copy_dictionary(struct packing *packing, int c, char *to) {
+    struct cuda_stream *stream = packing->stream;
+    const struct sx_buffer *block = packing->dictionaries[c].block;
+    return !block ? SX_OK
+                  : cuda_check(stream,
+                               cudaMemcpyAsync(to, block->data, block->size_bytes, cudaMemcpyDeviceToDevice,
+                                               stream->handle),
+                               "a dictionary for another rank");
 }
 
 /* Makes the part's frame, with its head, and notes where its columns are. */
@@ -197,7 +247,8 @@ static enum sx_status make_part(struct packing *packing, int part, int64_t seque
     for (int c = 0; c < batch->n_columns; c++) {
         const uint64_t bytes = (uint64_t)(ends_of(packing, c)[part + 1] - ends_of(packing, c)[part]);
         struct sx_rows_shape *shape = &packing->shapes[c];
-        shape->heap_bytes = is_string(batch, c) ? bytes : 0;
+        const struct sx_buffer *dictionary = packing->dictionaries[c].block;
+        shape->heap_bytes = is_string(batch, c) ? bytes : dictionary ? dictionary->size_bytes : 0;
         shape->words_bytes = shape->encoding == SX_ROWS_PACKED ? bytes : 0;
     }
     const size_t bytes =
@@ -214,6 +265,7 @@ static enum sx_status make_part(struct packing *packing, int part, int64_t seque
             .heap = frame + (columns[c].encoding == SX_ROWS_PACKED ? words : columns[c].heap),
             .heap_first = ends_of(packing, c)[part],
         };
+        SX_TRY(copy_dictionary(packing, c, frame + columns[c].heap));
     }
     return cuda_upload(stream, frame, packing->head, sx_rows_head_bytes(batch->n_columns));
 }
@@ -242,16 +294,18 @@ static enum sx_status fill_parts(struct packing *packing, struct sx_batch *own) 
             fill_column(packing, c, places + (size_t)c * (size_t)packing->asked->n_parts);
     }
     SX_TRY(cuda_launched(stream, "packing rows"));
-    return tiles ? cuda_rows_tile(stream, packing->batch, packing->asked, &packing->parts, packing->places,
-                                  packing->shapes, own)
-                 : cuda_rows_gather_own(stream, packing->batch, packing->asked, own);
+    return tiles ? cuda_rows_tile(stream, packing->given, packing->batch, packing->asked, &packing->parts,
+                                  packing->places, packing->shapes, own)
+                 : cuda_rows_gather_own(stream, packing->given, packing->asked, own);
 }
 
 enum sx_status sx_cuda_rows_pack(struct sx_stream *base, const struct sx_batch *batch,
                                  const struct sx_row_parts *parts, int64_t sequence, bool packs,
                                  struct sx_buffer **out_parts, struct sx_batch *out_own) {
     const int n_parts = parts->n_parts;
-    struct packing packing = {.batch = batch, .asked = parts, .packs = packs};
+    struct packing packing = {.given = batch, .asked = parts, .packs = packs, .stored = *batch};
+    packing.batch = &packing.stored;
+    packing.stored.columns = NULL;
     enum sx_status status;
     memset(out_parts, 0, (size_t)n_parts * sizeof *out_parts);
     *out_own = (struct sx_batch){0};
@@ -260,7 +314,7 @@ enum sx_status sx_cuda_rows_pack(struct sx_stream *base, const struct sx_batch *
     const bool any = packing.parts.n > 0 && batch->n_columns > 0;
     if (any) {
         SX_GO(measure(&packing));
-        choose(&packing);
+        SX_GO(choose(&packing));
     }
     for (int p = 0; p < n_parts; p++)
         if (!is_left_out(&packing, p))
@@ -317,10 +371,14 @@ enum sx_status sx_cuda_rows_unpack(struct sx_stream *base, struct sx_buffer *fra
     for (int c = 0; c < n_columns; c++)
         if (columns[c].encoding == SX_ROWS_PACKED)
             unpack_column(stream, c, &columns[c], frame->data, &made.columns[c]);
-        else if (types[c].id == SX_TYPE_VARCHAR && made.rows > 0)
+        else if (types[c].id == SX_TYPE_VARCHAR && columns[c].n_entries == 0 && made.rows > 0)
             cuda_rows_place_strings(stream->handle, made.columns[c].values, made.rows,
                                     (const char *)frame->data + columns[c].heap, columns[c].heap_bytes, c,
                                     stream->control);
+    SX_GO(sx_rows_add_dictionaries(head, frame, &made, &base->error));
+    for (int c = 0; c < n_columns; c++)
+        if (columns[c].n_entries > 0)
+            cuda_rows_place_dictionary(stream, &columns[c], frame->data, c, &made.columns[c]);
     SX_GO(cuda_launched(stream, "rows that came"));
     *out_sequence = ((const struct sx_rows_frame *)head)->sequence;
     *out_batch = made;

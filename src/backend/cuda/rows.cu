@@ -94,6 +94,15 @@ __global__ void place_strings(struct sx_string *views, int64_t n, const char *he
     }
 }
 
+__global__ void check_codes(int32_t *codes, int64_t n, int64_t n_entries, int number,
+                            struct cuda_control *control) {
+    for (int64_t i = cuda_thread(); i < n; i += cuda_threads())
+        if (codes[i] < 0 || codes[i] >= n_entries) {
+            codes[i] = 0;
+            cuda_fault_set(control, CUDA_FAULT_ROWS, (uint32_t)number, i);
+        }
+}
+
 extern "C" {
 
 void cuda_rows_long_bytes(cudaStream_t stream, struct cuda_column column, const struct cuda_rows_parts *parts,
@@ -128,5 +137,10 @@ void cuda_rows_place_strings(cudaStream_t stream, struct sx_string *views, int64
                              uint64_t heap_bytes, int number, struct cuda_control *control) {
     SX_LAUNCH(place_strings, cuda_blocks(n), CUDA_THREADS, 0, stream, views, n, heap, heap_bytes, number,
               control);
+}
+
+void cuda_rows_check_codes(cudaStream_t stream, int32_t *codes, int64_t n, int64_t n_entries, int number,
+                           struct cuda_control *control) {
+    SX_LAUNCH(check_codes, cuda_blocks(n), CUDA_THREADS, 0, stream, codes, n, n_entries, number, control);
 }
 }

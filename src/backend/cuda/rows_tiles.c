@@ -8,7 +8,7 @@
 
 struct tiling {
     struct cuda_stream *stream;
-    const struct sx_batch *batch;
+    const struct sx_batch *batch, *stored;
     const struct sx_row_parts *parts;
     int64_t own_rows;
     struct cuda_tile_column *columns; /* each once for frames, and once for the own part, at most */
@@ -39,13 +39,13 @@ static struct cuda_rows_place *add_column(struct tiling *tiling, const struct cu
  * where to put that; NULL: elsewhere. */
 static void add_to_frames(struct tiling *tiling, int c, const struct cuda_rows_place *places,
                           struct cuda_rows_place **out_places) {
-    const struct sx_tensor *column = &tiling->batch->columns[c];
+    const struct sx_tensor *column = &tiling->stored->columns[c];
     const struct cuda_column as_is = cuda_column_of(column);
     struct cuda_rows_place *to = add_column(tiling, &as_is, (uint32_t)sx_type_bytes(column->type));
     for (int p = 0; p < tiling->parts->n_parts; p++)
         if (p != tiling->parts->own)
             to[p] = places[p];
-    *out_places = column->layout == SX_FLAT ? to : NULL;
+    *out_places = tiling->batch->columns[c].layout == SX_FLAT ? to : NULL;
 }
 
 /* The column's own part. `places`: of the column, or NULL. */
@@ -77,7 +77,7 @@ static enum sx_status list_columns(struct tiling *tiling, const struct cuda_rows
                             tiling->batch->n_columns);
     for (int c = 0; c < tiling->batch->n_columns; c++) {
         struct cuda_rows_place *shared = NULL;
-        if (cuda_rows_is_tiled(tiling->batch, shapes, c))
+        if (cuda_rows_is_tiled(tiling->stored, shapes, c))
             add_to_frames(tiling, c, places + (size_t)c * n_parts, &shared);
         if (own->columns)
             SX_TRY(add_own(tiling, c, shared, &own->columns[c]));
@@ -113,10 +113,11 @@ static enum sx_status launch(struct tiling *tiling, const struct cuda_rows_parts
 }
 
 enum sx_status cuda_rows_tile(struct cuda_stream *stream, const struct sx_batch *batch,
-                              const struct sx_row_parts *parts, const struct cuda_rows_parts *on_device,
-                              const struct cuda_rows_place *places, const struct sx_rows_shape *shapes,
-                              struct sx_batch *out_own) {
-    struct tiling tiling = {.stream = stream, .batch = batch, .parts = parts, .own_rows = own_rows(parts)};
+                              const struct sx_batch *stored, const struct sx_row_parts *parts,
+                              const struct cuda_rows_parts *on_device, const struct cuda_rows_place *places,
+                              const struct sx_rows_shape *shapes, struct sx_batch *out_own) {
+    struct tiling tiling = {
+        .stream = stream, .batch = batch, .stored = stored, .parts = parts, .own_rows = own_rows(parts)};
     struct sx_batch own = {0};
     enum sx_status status = SX_OK;
     if (tiling.own_rows > 0)

@@ -14,10 +14,11 @@ static inline bool cuda_rows_is_tiled(const struct sx_batch *batch, const struct
                                       int c) {
     return batch->columns[c].type.id != SX_TYPE_VARCHAR && shapes[c].encoding == SX_ROWS_PLAIN;
 }
-/* Such columns to places[c × n_parts + part], which are the host's; and all columns of the own part, if it
- * has rows, to *out_own. `on_device`: the same parts, for kernels. */
+/* Such columns, as they are stored, to places[c × n_parts + part], which are the host's; and all columns of
+ * the own part, if it has rows, as they are in `batch` to *out_own. `on_device`: the same parts, for kernels.
+ */
 SX_MUST_CHECK enum sx_status cuda_rows_tile(struct cuda_stream *stream, const struct sx_batch *batch,
-                                            const struct sx_row_parts *parts,
+                                            const struct sx_batch *stored, const struct sx_row_parts *parts,
                                             const struct cuda_rows_parts *on_device,
                                             const struct cuda_rows_place *places,
                                             const struct sx_rows_shape *shapes, struct sx_batch *out_own);

@@ -1,0 +1,29 @@
+/* Dictionaries that travel with the codes of their columns (tensor/rows.h), on the host's side. */
+#ifndef SX_BACKEND_CUDA_ROWS_DICTIONARY_H
+#define SX_BACKEND_CUDA_ROWS_DICTIONARY_H
+
+#include "backend/cuda/cuda.h"
+#include "tensor/rows.h"
+
+/* Zeroed: the column goes without. */
+struct cuda_rows_dictionary {
+    const struct sx_tensor *entries; /* borrowed */
+    struct sx_buffer *offsets;       /* 0, and their number */
+    struct sx_buffer *sums;          /* of their long strings' bytes */
+    struct sx_buffer *block;         /* the entries as they are in a frame */
+};
+
+/* out_ends[1], on the device: the bytes of all long strings. `scratch`: for sums over the entries. */
+SX_MUST_CHECK enum sx_status cuda_rows_measure_dictionary(struct cuda_stream *stream,
+                                                          struct cuda_rows_dictionary *dictionary,
+                                                          const struct sx_buffer *scratch, int64_t *out_ends);
+/* Makes the block, once the bytes are known. */
+SX_MUST_CHECK enum sx_status cuda_rows_make_dictionary(struct cuda_stream *stream,
+                                                       struct cuda_rows_dictionary *dictionary,
+                                                       uint64_t strings_bytes);
+void cuda_rows_release_dictionary(struct cuda_rows_dictionary *dictionary);
+/* Of a column that came: checks its codes, and views get their pointers. `number`: the column's. */
+void cuda_rows_place_dictionary(struct cuda_stream *stream, const struct sx_rows_column *place,
+                                const char *frame, int number, const struct sx_tensor *column);
+
+#endif
