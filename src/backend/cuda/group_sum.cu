@@ -1,7 +1,8 @@
 /* COUNT, SUM and AVG. A sum is a wide integer to which every value is added exactly: see struct
- * cuda_group_sum. Up to some dozen groups each thread adds to words of its own; up to some thousand the
- * threads of a block share words in shared memory; else atomics go to the groups in global memory.
- * Floating point is read twice: first for the digits that the batch has, 8 bytes a row. */
+ * cuda_group_sum. Without keys a thread has the sum of integers in registers. Up to some dozen groups each
+ * thread adds to words of its own; up to some thousand the threads of a block share words in shared memory;
+ * else atomics go to the groups in global memory. Floating point is read twice: first for the digits that the
+ * batch has, 8 bytes a row. */
 #include "backend/cuda/group_kernel.h"
 
 /* Stands for the type of a value where rows are only counted. */
@@ -149,7 +150,64 @@ __device__ static inline void flush(const struct cuda_group_sums &sums, int64_t 
     }
 }
 
-/* ---- the three ways ---- */
+/* ---- the four ways ---- */
+
+enum { ONE_ROWS = 4 /* that a thread reads at the same time */, ONE_MOST_BLOCKS = 132 * 8 };
+
+static __device__ inline sx_u128 join_words(group_word low, group_word high) {
+    return (sx_u128)high << 64 | low;
+}
+
+/* To the group; all threads of the block. */
+template <typename T>
+__device__ static inline void flush_block(const struct cuda_group_sums &sums, sx_u128 total,
+                                          group_word rows) {
+    __shared__ group_word warps[3][CUDA_THREADS / CUDA_WARP];
+    for (int by = CUDA_WARP / 2; by > 0; by /= 2) {
+        const group_word low = __shfl_down_sync(0xffffffffu, (group_word)total, by);
+        const group_word high = __shfl_down_sync(0xffffffffu, (group_word)(total >> 64), by);
+        total += join_words(low, high);
+        rows += __shfl_down_sync(0xffffffffu, rows, by);
+    }
+    if (threadIdx.x % CUDA_WARP == 0) {
+        warps[0][threadIdx.x / CUDA_WARP] = (group_word)total;
+        warps[1][threadIdx.x / CUDA_WARP] = (group_word)(total >> 64);
+        warps[2][threadIdx.x / CUDA_WARP] = rows;
+    }
+    __syncthreads();
+    if (threadIdx.x != 0)
+        return;
+    for (int w = 1; w < CUDA_THREADS / CUDA_WARP; w++) {
+        total += join_words(warps[0][w], warps[1][w]);
+        rows += warps[2][w];
+    }
+    const group_word words[] = {(group_word)total, (group_word)(total >> 64), rows};
+    flush<T>(sums, 0, words, 0, rows);
+}
+
+/* `is_plain`: values as they are, all of which count. */
+template <typename T>
+__global__ void sum_one(struct cuda_group_input input, struct cuda_group_sums sums, bool is_plain, T) {
+    const T *values = (const T *)input.values.values;
+    const int64_t n = input.rows.n, step = cuda_threads();
+    int64_t row = cuda_thread();
+    sx_u128 total = 0;
+    group_word rows = 0;
+    for (; is_plain && row + (ONE_ROWS - 1) * step < n; row += ONE_ROWS * step) {
+        T read[ONE_ROWS];
+        for (int i = 0; i < ONE_ROWS; i++)
+            read[i] = values[row + i * step];
+        for (int i = 0; i < ONE_ROWS; i++)
+            total += (sx_u128)(sx_i128)read[i];
+        rows += ONE_ROWS;
+    }
+    for (; row < n; row += step)
+        if (group_takes(input, row)) {
+            total += (sx_u128)(sx_i128)cuda_load<T>(input.values, row);
+            rows++;
+        }
+    flush_block<T>(sums, total, rows);
+}
 
 template <typename T>
 __global__ void sum_few(struct cuda_group_input input, int64_t n_groups, struct cuda_group_sums sums,
@@ -249,6 +307,11 @@ __global__ void sum_many(struct cuda_group_input input, struct cuda_group_sums s
 
 enum { SHARED_BYTES = 47 << 10, SHARED_ROWS = 32 /* a thread, at least */ };
 
+static unsigned one_blocks(int64_t n) {
+    const int64_t blocks = n / ((int64_t)CUDA_THREADS * ONE_ROWS) + 1;
+    return blocks < ONE_MOST_BLOCKS ? (unsigned)blocks : (unsigned)ONE_MOST_BLOCKS;
+}
+
 template <typename T>
 static void launch_sum(cudaStream_t stream, const struct cuda_group_input &input, int64_t n_groups,
                        const struct cuda_group_sums &sums, bool narrow, int32_t first_narrow, T zero) {
@@ -256,6 +319,13 @@ static void launch_sum(cudaStream_t stream, const struct cuda_group_input &input
     const int64_t n = input.rows.n;
     const int64_t shared_bytes = n_groups * (2 * N + 1) * (int64_t)sizeof(uint32_t);
     const int64_t most = 132 * 4, blocks = n / ((int64_t)CUDA_THREADS * SHARED_ROWS) + 1;
+    if constexpr (N == 2)
+        if (input.rows.width == 0) {
+            const bool is_plain = input.values.layout == CUDA_FLAT && !input.values.valid &&
+                                  !input.has_filter && !input.all_null;
+            SX_LAUNCH(sum_one, one_blocks(n), CUDA_THREADS, 0, stream, input, sums, is_plain, zero);
+            return;
+        }
     if (narrow && group_is_few(n_groups, N + 1))
         SX_LAUNCH(sum_few, group_few_blocks(n), GROUP_FEW_THREADS, group_few_bytes(n_groups, N + 1), stream,
                   input, n_groups, sums, first_narrow, zero);
