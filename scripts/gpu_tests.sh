@@ -29,7 +29,7 @@ mkdir -p "$build/test"
 for file in "$dir"/* "$dir"/test/* "$work"/*; do
     case $file in
     *.xz | *.tar | *.a) ;;
-    */query_server | */ranks | */rank_errors | */conformance) cp -L "$file" "$build/test/" ;;
+    */query_server | */ranks | */rank_errors | */libaborting_ucx.so | */conformance) cp -L "$file" "$build/test/" ;;
     *) [ ! -f "$file" ] || cp -L "$file" "$build/" ;;
     esac
 done

@@ -59,6 +59,7 @@ if [ "$what" = tests ]; then
     put $build/test/query_server
     [ ! -e $build/test/ranks ] || put $build/test/ranks
     [ ! -e $build/test/rank_errors ] || put $build/test/rank_errors
+    [ ! -e $build/test/libaborting_ucx.so ] || put $build/test/libaborting_ucx.so
     pack_duckdb
     files=${PARQUET_TESTING:-../shared/parquet-testing}
     [ ! -d "$files" ] || tar -C "$files" -c --exclude-vcs . | xz -3 >"$out/parquet-testing.tar.xz"
