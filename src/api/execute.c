@@ -66,6 +66,7 @@ static enum sx_status fall_back(struct stachio_query *query, struct sx_error *er
         return sx_error_prefix(error, "stachio can't run the query, and DuckDB may not");
     set_run(query, NULL);
     query->engine = STACHIO_ENGINE_DUCKDB;
+    query->is_alone = false;
     query->reason = sx_arena_copy_text(&query->arena, error->text, strlen(error->text));
     if (!query->reason)
         return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for a message");

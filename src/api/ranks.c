@@ -17,7 +17,8 @@ enum command {
     COMMAND_QUERY,
     COMMAND_EXCHANGE,
     COMMAND_JOIN,
-    COMMAND_PLACE
+    COMMAND_PLACE,
+    COMMAND_WAIT
 };
 
 static enum sx_status no_memory(struct sx_error *error) {
@@ -302,6 +303,16 @@ static void follow_place(struct stachio_db *db) {
     sx_arena_release(&arena);
 }
 
+enum sx_status sx_ranks_wait(struct stachio_db *db, struct sx_error *error) {
+    SX_TRY(tell(db, COMMAND_WAIT, NULL, 0, error));
+    return sx_ranks_meet(db, SX_OK, error);
+}
+
+static void follow_wait(struct stachio_db *db) {
+    struct sx_error error = {0};
+    (void)sx_ranks_meet(db, SX_OK, &error);
+}
+
 void sx_ranks_tell_stop(struct stachio_db *db) {
     struct sx_error error = {0};
     if (tell(db, COMMAND_STOP, NULL, 0, &error) != SX_OK)
@@ -337,6 +348,7 @@ static bool follow_command(struct stachio_db *db, struct sx_arena *arena, const 
     case COMMAND_EXCHANGE: follow_exchange(db, texts[0]); break;
     case COMMAND_JOIN: follow_join(db, texts[0]); break;
     case COMMAND_PLACE: follow_place(db); break;
+    case COMMAND_WAIT: follow_wait(db); break;
     case COMMAND_PLAN: follow_plan(db, texts); break;
     case COMMAND_QUERY: follow_query(db, texts); break;
     case COMMAND_STOP: break;

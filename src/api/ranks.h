@@ -59,6 +59,8 @@ SX_MUST_CHECK enum sx_status sx_ranks_join(struct stachio_db *db,
 SX_MUST_CHECK enum sx_status sx_ranks_place(struct stachio_db *db, const struct stachio_topology *topology,
                                             struct sx_placement *out_placements, struct sx_error *error);
 
+/* Until all ranks have heard what rank 0 has said before. */
+SX_MUST_CHECK enum sx_status sx_ranks_wait(struct stachio_db *db, struct sx_error *error);
 void sx_ranks_tell_stop(struct stachio_db *db);
 
 /* The other ranks: does what rank 0 says until it stops, or is lost. */

@@ -41,14 +41,15 @@ static struct sx_type stored_type(const struct sx_rows_column *column, struct sx
     return column->n_entries > 0 ? (struct sx_type){.id = SX_TYPE_I32} : type;
 }
 
-static enum sx_status add_dictionary(const struct sx_rows_column *place, struct sx_buffer *frame,
-                                     struct sx_tensor *column, struct sx_error *error) {
+enum sx_status sx_rows_add_dictionary(const struct sx_rows_column *place, struct sx_buffer *block,
+                                      struct sx_tensor *column, struct sx_error *error) {
+    const bool has_long = place->heap_bytes > sx_rows_entries_bytes(place->n_entries);
     struct sx_tensor entries = {.type = type_of(place),
                                 .layout = SX_FLAT,
                                 .length = (int64_t)place->n_entries,
-                                .values = (char *)frame->data + place->heap,
-                                .values_buffer = sx_buffer_retain(frame),
-                                .heap = sx_buffer_retain(frame)};
+                                .values = block->data,
+                                .values_buffer = sx_buffer_retain(block),
+                                .heap = has_long ? sx_buffer_retain(block) : NULL};
     struct sx_dict *dict = NULL;
     const enum sx_status status = sx_dict_create(&entries, &dict, error);
     sx_tensor_release(&entries);
@@ -57,16 +58,6 @@ static enum sx_status add_dictionary(const struct sx_rows_column *place, struct 
     column->type = type_of(place);
     column->layout = SX_DICT;
     column->dict = dict;
-    return SX_OK;
-}
-
-enum sx_status sx_rows_add_dictionaries(const void *head, struct sx_buffer *frame, struct sx_batch *batch,
-                                        struct sx_error *error) {
-    const struct sx_rows_column *columns =
-        (const struct sx_rows_column *)((const struct sx_rows_frame *)head + 1);
-    for (int c = 0; c < batch->n_columns; c++)
-        if (columns[c].n_entries > 0)
-            SX_TRY(add_dictionary(&columns[c], frame, &batch->columns[c], error));
     return SX_OK;
 }
 

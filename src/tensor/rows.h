@@ -91,9 +91,10 @@ SX_MUST_CHECK enum sx_status sx_rows_check_head(const void *head, size_t bytes, 
  * it may lie elsewhere than `frame`. */
 SX_MUST_CHECK enum sx_status sx_rows_place(const void *head, struct sx_buffer *frame, struct sx_pool *pool,
                                            struct sx_batch *out_batch, struct sx_error *error);
-/* Codes that sx_rows_place has placed become columns of strings, whose dictionaries are in the frame; views
- * of long strings are still offsets. */
-SX_MUST_CHECK enum sx_status sx_rows_add_dictionaries(const void *head, struct sx_buffer *frame,
-                                                      struct sx_batch *batch, struct sx_error *error);
+/* Codes that sx_rows_place has placed become a column of strings. `block`: a copy of its heap, so that
+ * whoever keeps the dictionary does not keep the frame; views of long strings are still offsets. */
+SX_MUST_CHECK enum sx_status sx_rows_add_dictionary(const struct sx_rows_column *place,
+                                                    struct sx_buffer *block, struct sx_tensor *column,
+                                                    struct sx_error *error);
 
 #endif

@@ -137,7 +137,8 @@ def main():
                 check_query(tables, sql, scratch, name, everything)
         with checks.case("shell"):
             check_shell(tables, scratch)
-    if everything:
+    with checks.case("some query was met"):
+        require(everything, "none of the queries")
         describe("all", everything)
     checks.finish()
 

@@ -110,6 +110,11 @@ def check_files_of_ranks(directory):
 
 
 def check_written(tables, directory):
+    """By all ranks: each tells what it can't read."""
+    damaged = Tables(None, {"damaged": os.path.join(directory, "damaged.parquet")})
+    run = run_stachio([*damaged.options(), "-c", "SELECT id FROM damaged", "--format", "parquet", "-o", os.path.join(directory, "not.parquet")],
+                      env=environment())
+    require(run.status == 3 and "rank 1" in run.error and not os.path.exists(os.path.join(directory, "not.parquet")), str(run))
     path = os.path.join(directory, "written.parquet")
     run_stachio([*tables.options(), "-c", "SELECT id FROM numbers WHERE id % 3 > 0", "--format", "parquet", "-o", path],
                 env=environment()).succeeded()
@@ -128,7 +133,7 @@ def check_interrupted(directory):
 
 
 def check_killed_rank(directory, victim):
-    """Small queries one after another notice that a rank is gone."""
+    """Small queries one after another, for which the ranks wait for each other now and then, notice that one is gone."""
     script = f"{directory}/script.sql"
     pathlib.Path(script).write_text(f"{GROUPED};\n" * 200_000)
     query = f"env -u STACHIO_ALONE_BYTES {os.environ['STACHIO']} -d {directory} --threads 1 -f {script}"

@@ -230,6 +230,22 @@ out:
     return status;
 }
 
+/* A dictionary goes with the frame where it has few entries for the rows, and else not. */
+static void check_coded(struct conformance *c, const struct rows_case *rows, int part,
+                        const struct sx_rows_frame *head) {
+    enum { FEW_ROWS_AN_ENTRY = 4 };
+    const struct sx_rows_column *column =
+        (const struct sx_rows_column *)(const void *)(head + 1) + DICTIONARY;
+    const int64_t n = rows->offsets[part + 1] - rows->offsets[part],
+                  all = rows->offsets[rows->n_parts] - rows->offsets[0],
+                  least = FEW_ROWS_AN_ENTRY * rows->host.columns[DICTIONARY].dict->values.length;
+    if (n >= least * rows->n_parts)
+        CONFORM(c, column->n_entries > 0 && column->n_entries * FEW_ROWS_AN_ENTRY <= (uint64_t)n,
+                "%lld rows go without their dictionary", (long long)n);
+    if (all < least)
+        CONFORM(c, column->n_entries == 0, "%lld rows go with their dictionary", (long long)n);
+}
+
 /* By way of the host's memory, as frames go where the device's can't. What is no frame is refused. */
 static enum sx_status check_part(struct conformance *c, const struct rows_case *rows, int part,
                                  struct sx_buffer *frame) {
@@ -242,6 +258,8 @@ static enum sx_status check_part(struct conformance *c, const struct rows_case *
     const struct sx_rows_frame *head = host->data;
     CONFORM(c, head->bytes == bytes && head->rows == rows->offsets[part + 1] - rows->offsets[part],
             "the head of part %d", part);
+    if (rows->types == types)
+        check_coded(c, rows, part, head);
     SX_GO(c->backend->ops.bytes_from_host(c->stream, host, bytes, &back));
     CONFORM(c,
             c->backend->ops.rows_unpack(c->stream, back, bytes - 16, rows->types, rows->host.n_columns, &got,

@@ -186,16 +186,29 @@ static enum sx_status place_strings(struct sx_stream *stream, char *heap, uint64
     return SX_OK;
 }
 
-static enum sx_status place_dictionary(struct sx_stream *stream, const struct sx_rows_column *place,
-                                       char *frame, const struct sx_tensor *column) {
-    const uint64_t entries_bytes = sx_rows_entries_bytes(place->n_entries);
+static enum sx_status check_codes(struct sx_stream *stream, const struct sx_rows_column *place,
+                                  const struct sx_tensor *column) {
     const int32_t *codes = column->values;
     for (int64_t i = 0; i < column->length; i++)
         if (codes[i] < 0 || (uint64_t)codes[i] >= place->n_entries)
             return sx_error_set(&stream->error, SX_INTERNAL,
                                 "rows of another rank: a code that its dictionary does not have");
-    return place_strings(stream, frame + place->heap + entries_bytes, place->heap_bytes - entries_bytes,
-                         &column->dict->values);
+    return SX_OK;
+}
+
+static enum sx_status place_dictionary(struct sx_stream *stream, const struct sx_rows_column *place,
+                                       const char *frame, struct sx_tensor *column) {
+    const uint64_t entries_bytes = sx_rows_entries_bytes(place->n_entries);
+    struct sx_buffer *block;
+    SX_TRY(check_codes(stream, place, column));
+    SX_TRY(sx_buffer_create(stream->pool, place->heap_bytes, &block, &stream->error));
+    memcpy(block->data, frame + place->heap, place->heap_bytes);
+    enum sx_status status = sx_rows_add_dictionary(place, block, column, &stream->error);
+    if (status == SX_OK)
+        status = place_strings(stream, (char *)block->data + entries_bytes, place->heap_bytes - entries_bytes,
+                               &column->dict->values);
+    sx_buffer_release(block);
+    return status;
 }
 
 enum sx_status sx_cpu_rows_unpack(struct sx_stream *stream, struct sx_buffer *frame, size_t bytes,
@@ -214,7 +227,6 @@ enum sx_status sx_cpu_rows_unpack(struct sx_stream *stream, struct sx_buffer *fr
         else if (types[c].id == SX_TYPE_VARCHAR && columns[c].n_entries == 0)
             SX_GO(place_strings(stream, (char *)frame->data + columns[c].heap, columns[c].heap_bytes,
                                 &made.columns[c]));
-    SX_GO(sx_rows_add_dictionaries(frame->data, frame, &made, &stream->error));
     for (int c = 0; c < n_columns; c++)
         if (columns[c].n_entries > 0)
             SX_GO(place_dictionary(stream, &columns[c], frame->data, &made.columns[c]));

@@ -375,10 +375,9 @@ enum sx_status sx_cuda_rows_unpack(struct sx_stream *base, struct sx_buffer *fra
             cuda_rows_place_strings(stream->handle, made.columns[c].values, made.rows,
                                     (const char *)frame->data + columns[c].heap, columns[c].heap_bytes, c,
                                     stream->control);
-    SX_GO(sx_rows_add_dictionaries(head, frame, &made, &base->error));
     for (int c = 0; c < n_columns; c++)
         if (columns[c].n_entries > 0)
-            cuda_rows_place_dictionary(stream, &columns[c], frame->data, c, &made.columns[c]);
+            SX_GO(cuda_rows_place_dictionary(stream, &columns[c], frame->data, c, &made.columns[c]));
     SX_GO(cuda_launched(stream, "rows that came"));
     *out_sequence = ((const struct sx_rows_frame *)head)->sequence;
     *out_batch = made;

@@ -46,14 +46,25 @@ void cuda_rows_release_dictionary(struct cuda_rows_dictionary *dictionary) {
     sx_buffer_release(dictionary->block);
 }
 
-void cuda_rows_place_dictionary(struct cuda_stream *stream, const struct sx_rows_column *place,
-                                const char *frame, int number, const struct sx_tensor *column) {
-    const struct sx_tensor *entries = &column->dict->values;
+enum sx_status cuda_rows_place_dictionary(struct cuda_stream *stream, const struct sx_rows_column *place,
+                                          const char *frame, int number, struct sx_tensor *column) {
     const uint64_t entries_bytes = sx_rows_entries_bytes(place->n_entries);
-    if (column->length > 0)
-        cuda_rows_check_codes(stream->handle, column->values, column->length, entries->length, number,
-                              stream->control);
-    cuda_rows_place_strings(stream->handle, entries->values, entries->length,
-                            frame + place->heap + entries_bytes, place->heap_bytes - entries_bytes, number,
-                            stream->control);
+    const int64_t n_entries = (int64_t)place->n_entries;
+    struct sx_buffer *block;
+    SX_TRY(sx_buffer_create(stream->base.pool, place->heap_bytes, &block, &stream->base.error));
+    enum sx_status status = cuda_check(stream,
+                                       cudaMemcpyAsync(block->data, frame + place->heap, place->heap_bytes,
+                                                       cudaMemcpyDeviceToDevice, stream->handle),
+                                       "a dictionary of another rank");
+    if (status == SX_OK)
+        status = sx_rows_add_dictionary(place, block, column, &stream->base.error);
+    if (status == SX_OK) {
+        if (column->length > 0)
+            cuda_rows_check_codes(stream->handle, column->values, column->length, n_entries, number,
+                                  stream->control);
+        cuda_rows_place_strings(stream->handle, block->data, n_entries, (char *)block->data + entries_bytes,
+                                place->heap_bytes - entries_bytes, number, stream->control);
+    }
+    sx_buffer_release(block);
+    return status;
 }

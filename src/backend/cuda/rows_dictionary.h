@@ -22,8 +22,10 @@ SX_MUST_CHECK enum sx_status cuda_rows_make_dictionary(struct cuda_stream *strea
                                                        struct cuda_rows_dictionary *dictionary,
                                                        uint64_t strings_bytes);
 void cuda_rows_release_dictionary(struct cuda_rows_dictionary *dictionary);
-/* Of a column that came: checks its codes, and views get their pointers. `number`: the column's. */
-void cuda_rows_place_dictionary(struct cuda_stream *stream, const struct sx_rows_column *place,
-                                const char *frame, int number, const struct sx_tensor *column);
+/* A column of codes that came becomes one of strings; nothing may write to the frame any more. `number`: the
+ * column's. */
+SX_MUST_CHECK enum sx_status cuda_rows_place_dictionary(struct cuda_stream *stream,
+                                                        const struct sx_rows_column *place, const char *frame,
+                                                        int number, struct sx_tensor *column);
 
 #endif
