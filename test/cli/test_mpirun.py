@@ -103,8 +103,9 @@ def check_bench(directory):
 
 
 def processors(directory, *settings, **values):
-    """Rank 0's threads, and the processors of each rank. `settings`: of the ranks' environment, and not mpirun's."""
-    status, out, err = run_ranks(2, ["env", *settings, STACHIO, "-d", directory, "--analyze", "-c", "SELECT count(*) FROM t"], OMPI_MCA_rmaps_base_oversubscribe="0", **values)
+    """Rank 0's threads, and the processors of each rank; a GPU has a say in them. `settings`: of the ranks' environment, and not
+    mpirun's."""
+    status, out, err = run_ranks(2, ["env", *settings, STACHIO, "--device", "cpu", "-d", directory, "--analyze", "-c", "SELECT count(*) FROM t"], OMPI_MCA_rmaps_base_oversubscribe="0", **values)
     if "not enough slots" in err:
         return None  # a core with two processors
     require(status == 0, f"status {status}: {err}")

@@ -16,6 +16,7 @@ from check import Checks, require, scratch_directory
 from damage import replace_at
 from oracle import DuckDB, Tables, ask_stachio, check_equal, run_stachio, stachio_command
 from ranks import Launched, per_rank, why_no_mpirun
+from test_interrupt import has_handler
 from test_ranks import check_random
 from test_rank_faults import check_killed
 
@@ -126,7 +127,11 @@ def check_interrupted(directory):
     query = "SELECT count(*) FROM numbers a, numbers b, numbers c WHERE a.id + b.id + c.id = 17"
     process = subprocess.Popen([*stachio_command(), "-d", directory, "-c", query], env=environment(), stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, text=True)
-    time.sleep(2)
+    for _ in range(1000):
+        if has_handler(process.pid):
+            break
+        time.sleep(0.02)
+    time.sleep(1)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=30)
     require(process.returncode == 130 and not out, f"{process.returncode} {out} {err}")
