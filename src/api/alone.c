@@ -1,6 +1,4 @@
 /* Several ranks, and a query that rank 0 answers sooner by itself. */
-#include <stdlib.h>
-
 #include "api/alone.h"
 #include "api/library.h"
 #include "api/ranks.h"
@@ -13,18 +11,14 @@ static const int64_t host_bytes = (int64_t)512 << 10, device_bytes = (int64_t)12
 /* Joins may make more of few rows than can be seen before. */
 static const int64_t most_ms = 50;
 
-static int64_t given_or(const char *name, int64_t usual) {
-    const char *given = sx_environment(name);
-    return given ? atoll(given) : usual;
-}
-
 int64_t sx_alone_exchange_bytes(const struct stachio_db *db) {
-    return given_or("STACHIO_ALONE_BYTES", db->backend->traits.is_host ? host_bytes : device_bytes);
+    return sx_environment_integer("STACHIO_ALONE_BYTES",
+                                  db->backend->traits.is_host ? host_bytes : device_bytes);
 }
 
 int64_t sx_alone_most_ns(void) {
     const int64_t ns_of_ms = 1000000, day_ms = 86400000;
-    const int64_t ms = given_or("STACHIO_ALONE_MS", most_ms);
+    const int64_t ms = sx_environment_integer("STACHIO_ALONE_MS", most_ms);
     return ms <= 0 ? 1 : (ms < day_ms ? ms : day_ms) * ns_of_ms;
 }
 

@@ -24,7 +24,7 @@ static int64_t scan_bytes(void *context, const struct sx_scan_plan *scan) {
     return bytes;
 }
 
-/* What has begun to be written can't be done again together. */
+/* Files are written together, so that none is begun twice. */
 static enum sx_status distribute(struct stachio_query *query, struct sx_error *error) {
     const struct sx_distribute_options options = {
         .replicate_bytes = query->broadcast_bytes,
@@ -39,15 +39,13 @@ static enum sx_status distribute(struct stachio_query *query, struct sx_error *e
 
 /* Below it a copy to the host costs less than a round between devices does (a guess, not measured). */
 static size_t link_bytes(void) {
-    const char *given = sx_environment("STACHIO_LINK_BYTES");
-    return given ? strtoull(given, NULL, 10) : (size_t)64 << 10;
+    return (size_t)sx_environment_integer("STACHIO_LINK_BYTES", 64 << 10);
 }
 
 /* Below it a rank's sort is over before the ranks have found their ranges. */
 static int64_t root_sort_rows(void) {
     const int64_t most = INT64_MAX / 16; /* devices take a multiple */
-    const char *given = sx_environment("STACHIO_ROOT_SORT_ROWS");
-    const int64_t rows = given ? atoll(given) : (int64_t)128 << 10;
+    const int64_t rows = sx_environment_integer("STACHIO_ROOT_SORT_ROWS", 128 << 10);
     return rows < 0 ? 0 : rows < most ? rows : most;
 }
 
@@ -238,17 +236,16 @@ static enum sx_status run_alone(struct stachio_query *query, struct sx_error *er
 
 /* Rank 0 begins with what is small by itself. */
 static enum sx_status run_shared(struct stachio_query *query, struct sx_error *error) {
-    bool done = false;
-    if (query->is_alone)
-        SX_TRY(sx_alone_execute(query, &done, error));
+    bool done;
+    if (!query->is_alone)
+        return sx_ranks_execute(query, error);
+    SX_TRY(sx_alone_execute(query, &done, error));
     if (done)
         return SX_OK;
-    if (query->is_alone) {
-        set_run(query, NULL);
-        query->planned = false;
-        query->is_shared = true;
-        SX_TRY(sx_query_plan(query, error));
-    }
+    set_run(query, NULL);
+    query->planned = false;
+    query->is_shared = true;
+    SX_TRY(sx_query_plan(query, error));
     return query->engine == STACHIO_ENGINE_STACHIO ? sx_ranks_execute(query, error) : SX_OK;
 }
 

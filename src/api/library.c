@@ -24,6 +24,11 @@ const char *sx_environment(const char *name) {
     return value && *value ? value : NULL;
 }
 
+int64_t sx_environment_integer(const char *name, int64_t usual) {
+    const char *value = sx_environment(name);
+    return value ? strtoll(value, NULL, 10) : usual;
+}
+
 void *sx_library_load(const char *name, const char *variable, int flags, char *problem,
                       size_t problem_bytes) {
     const char *named = sx_environment(variable);

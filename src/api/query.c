@@ -30,11 +30,6 @@ void sx_query_release(struct stachio_query *query) {
     free(query);
 }
 
-static int64_t broadcast_bytes(void) {
-    const char *given = sx_environment("STACHIO_BROADCAST_BYTES");
-    return given ? atoll(given) : (int64_t)32 << 20;
-}
-
 enum stachio_status stachio_query_create(struct stachio_db *db, const char *sql,
                                          struct stachio_query **out_query, struct stachio_error *error) {
     struct stachio_query *query = calloc(1, sizeof *query);
@@ -48,7 +43,7 @@ enum stachio_status stachio_query_create(struct stachio_db *db, const char *sql,
     atomic_init(&query->cancel, false);
     query->db = sx_db_retain(db);
     query->sql = text;
-    query->broadcast_bytes = broadcast_bytes();
+    query->broadcast_bytes = sx_environment_integer("STACHIO_BROADCAST_BYTES", (int64_t)32 << 20);
     query->wanted = (enum stachio_engine)atomic_load(&db->engine);
     sem_init(&query->wake, 0, 0);
     pthread_mutex_init(&query->progress_lock, NULL);

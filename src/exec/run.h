@@ -146,8 +146,8 @@ struct sx_run {
     size_t least_memory_bytes;     /* of any rank's device; 0: only this one's is known */
     struct sx_events events;       /* things that a starved worker may have waited for */
     struct sx_operator_report *reports;
+    int64_t deadline_ns; /* of sx_clock_ns; 0: none */
     pthread_mutex_t error_lock;
-    int64_t deadline_ns;   /* of sx_clock_ns; 0: none */
     struct sx_error error; /* the first that a worker met */
     atomic_bool failed;
     /* The round in progress: pipelines that run at the same time; then those of them whose sinks end, each

@@ -11,9 +11,9 @@ struct sx_distribute_options {
      */
     int64_t (*scan_bytes)(void *context, const struct sx_scan_plan *scan);
     void *context;
-    int n_ranks; /* for sx_plan_is_small, as is what follows */
-    int64_t
-        exchange_bytes; /* that a rank scans in the time an exchange takes at least; 0: no query is small */
+    /* For sx_plan_is_small: what a rank scans while an exchange takes place; 0: no query is small. */
+    int64_t exchange_bytes;
+    int n_ranks;
 };
 
 /* Rewrites a plan, whose scans give each rank a share of their rows, so that all ranks running it together

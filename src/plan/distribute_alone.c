@@ -1,5 +1,5 @@
 /* Queries that one rank answers sooner than all of them together. */
-#include "plan/distribute.h"
+#include "plan/distribute_state.h"
 
 struct work {
     const struct sx_distribute_options *options;
@@ -15,8 +15,7 @@ static bool is_exchanged(const struct sx_plan *plan) {
 static void count(struct work *work, const struct sx_plan *plan) {
     int64_t bytes = 0;
     if (plan->kind == SX_PLAN_SCAN)
-        bytes =
-            plan->u.scan.parts ? INT64_MAX : work->options->scan_bytes(work->options->context, &plan->u.scan);
+        bytes = distribute_scan_bytes(work->options, &plan->u.scan);
     else if (plan->kind == SX_PLAN_MEMORY)
         bytes = INT64_MAX;
     if (__builtin_add_overflow(work->bytes, bytes, &work->bytes))

@@ -13,7 +13,7 @@ static int64_t count_bytes(const struct distribution *d, const struct sx_plan *p
     if (plan->kind == SX_PLAN_SCAN) {
         const struct sx_scan_plan *scan = &plan->u.scan;
         *filters |= scan->n_filters > 0;
-        return scan->parts ? INT64_MAX : d->options->scan_bytes(d->options->context, scan);
+        return distribute_scan_bytes(d->options, scan);
     }
     if (plan->kind != SX_PLAN_FILTER && plan->kind != SX_PLAN_PROJECT && plan->kind != SX_PLAN_JOIN &&
         plan->kind != SX_PLAN_VALUES)

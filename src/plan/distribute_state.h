@@ -26,6 +26,12 @@ struct distribution {
     bool replicates;                             /* scans below give all rows to every rank */
 };
 
+/* Of the table's columns; INT64_MAX: not known, or each rank has files of its own. */
+static inline int64_t distribute_scan_bytes(const struct sx_distribute_options *options,
+                                            const struct sx_scan_plan *scan) {
+    return scan->parts ? INT64_MAX : options->scan_bytes(options->context, scan);
+}
+
 /* Functions that give a plan give NULL after a failure, and pass a NULL child on. */
 
 /* ---- distribute.c ---- */

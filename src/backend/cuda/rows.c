@@ -19,7 +19,6 @@ struct packing {
     const struct sx_row_parts *asked;
     bool packs;
     struct sx_batch stored;                    /* of columns that go with their dictionaries: the codes */
-    const struct sx_batch *batch;              /* `stored` */
     struct cuda_rows_dictionary *dictionaries; /* per column */
     struct cuda_rows_parts parts;              /* the same, for kernels */
     struct cuda_rows_blocks blocks;
@@ -47,23 +46,23 @@ static bool is_left_out(const struct packing *packing, int part) {
 }
 
 static int vectors_of(const struct packing *packing, int column) {
-    const struct sx_tensor *tensor = &packing->batch->columns[column];
+    const struct sx_tensor *tensor = &packing->stored.columns[column];
     return sx_rows_vectors(tensor->type, tensor->valid != NULL);
 }
 
 static bool is_measured(const struct packing *packing, int column) {
-    return packing->packs && sx_rows_may_pack(packing->batch->columns[column].type);
+    return packing->packs && sx_rows_may_pack(packing->stored.columns[column].type);
 }
 
 static bool make_lists(struct packing *packing) {
-    const size_t n_columns = (size_t)packing->batch->n_columns, n_ends = (size_t)packing->asked->n_parts + 1;
+    const size_t n_columns = (size_t)packing->stored.n_columns, n_ends = (size_t)packing->asked->n_parts + 1;
     packing->sums = calloc(n_columns + 1, sizeof *packing->sums);
     packing->entries = calloc(n_columns + 1, sizeof *packing->entries);
     packing->ends = calloc(n_columns * (n_ends + 2) + 1, sizeof *packing->ends);
     packing->firsts = calloc(n_ends, sizeof *packing->firsts);
     packing->places = calloc(n_columns * n_ends + 1, sizeof *packing->places);
     packing->shapes = calloc(n_columns + 1, sizeof *packing->shapes);
-    packing->head = calloc(1, sx_rows_head_bytes(packing->batch->n_columns));
+    packing->head = calloc(1, sx_rows_head_bytes(packing->stored.n_columns));
     packing->stored.columns = calloc(n_columns + 1, sizeof *packing->stored.columns);
     packing->dictionaries = calloc(n_columns + 1, sizeof *packing->dictionaries);
     return packing->sums && packing->entries && packing->ends && packing->firsts && packing->places &&
@@ -111,7 +110,7 @@ static enum sx_status begin(struct packing *packing) {
     const size_t n_ends = (size_t)packing->asked->n_parts + 1;
     if (!make_lists(packing))
         return sx_error_set(&stream->base.error, SX_OUT_OF_MEMORY, "no memory to pack %d columns",
-                            packing->batch->n_columns);
+                            packing->stored.n_columns);
     choose_dictionaries(packing);
     SX_TRY(cuda_upload_buffer(stream, packing->asked->offsets, n_ends * sizeof(int64_t),
                               &packing->device_offsets));
@@ -126,11 +125,11 @@ static enum sx_status begin(struct packing *packing) {
 }
 
 static void end(struct packing *packing) {
-    for (int c = 0; packing->sums && c < packing->batch->n_columns; c++)
+    for (int c = 0; packing->sums && c < packing->stored.n_columns; c++)
         sx_buffer_release(packing->sums[c]);
-    for (int c = 0; packing->entries && c < packing->batch->n_columns; c++)
+    for (int c = 0; packing->entries && c < packing->stored.n_columns; c++)
         sx_buffer_release(packing->entries[c]);
-    for (int c = 0; packing->dictionaries && c < packing->batch->n_columns; c++)
+    for (int c = 0; packing->dictionaries && c < packing->stored.n_columns; c++)
         cuda_rows_release_dictionary(&packing->dictionaries[c]);
     sx_buffer_release(packing->device_offsets);
     sx_buffer_release(packing->device_firsts);
@@ -155,7 +154,7 @@ static enum sx_status measure_strings(struct packing *packing, int c, int64_t *o
     SX_TRY(sx_buffer_create(stream->base.pool, ((size_t)n + 1) * sizeof(int64_t), &packing->sums[c],
                             &stream->base.error));
     int64_t *sums = packing->sums[c]->data;
-    cuda_rows_long_bytes(stream->handle, cuda_column_of(&packing->batch->columns[c]), &packing->parts, sums);
+    cuda_rows_long_bytes(stream->handle, cuda_column_of(&packing->stored.columns[c]), &packing->parts, sums);
     cuda_exclusive_sum(stream->handle, sums, n, sums, packing->scratch->data);
     cuda_rows_part_sums(stream->handle, sums, packing->parts.offsets, packing->asked->n_parts, 1, out_ends);
     return SX_OK;
@@ -164,7 +163,7 @@ static enum sx_status measure_strings(struct packing *packing, int c, int64_t *o
 /* Ranges of blocks, and the bytes of their words, added up. */
 static enum sx_status measure_blocks(struct packing *packing, int c, int64_t *out_ends) {
     struct cuda_stream *stream = packing->stream;
-    const struct sx_tensor *column = &packing->batch->columns[c];
+    const struct sx_tensor *column = &packing->stored.columns[c];
     const int n_vectors = vectors_of(packing, c);
     const int64_t n = packing->blocks.n * n_vectors;
     SX_TRY(sx_buffer_create(stream->base.pool, ((size_t)n + 1) * sizeof(int64_t), &packing->sums[c],
@@ -184,7 +183,7 @@ static enum sx_status measure_blocks(struct packing *packing, int c, int64_t *ou
 static enum sx_status measure(struct packing *packing) {
     struct cuda_stream *stream = packing->stream;
     const int64_t n = packing->parts.n, n_blocks = packing->blocks.n * SX_ROWS_VECTORS;
-    const int n_columns = packing->batch->n_columns;
+    const int n_columns = packing->stored.n_columns;
     const size_t n_ends = (size_t)packing->asked->n_parts + 1,
                  ends_bytes = (size_t)n_columns * (n_ends + 2) * sizeof(int64_t);
     struct sx_pool *pool = stream->base.pool;
@@ -196,11 +195,11 @@ static enum sx_status measure(struct packing *packing) {
     for (int c = 0; c < n_columns; c++) {
         int64_t *all = packing->part_sums->data, *ends = all + (size_t)c * n_ends;
         struct cuda_rows_dictionary *dictionary = &packing->dictionaries[c];
-        any = any || is_string(packing->batch, c) || is_measured(packing, c) || dictionary->entries;
+        any = any || is_string(&packing->stored, c) || is_measured(packing, c) || dictionary->entries;
         if (dictionary->entries)
             SX_TRY(cuda_rows_measure_dictionary(stream, dictionary, packing->scratch,
                                                 all + (size_t)n_columns * n_ends + 2 * (size_t)c));
-        if (is_string(packing->batch, c))
+        if (is_string(&packing->stored, c))
             SX_TRY(measure_strings(packing, c, ends));
         else if (is_measured(packing, c))
             SX_TRY(measure_blocks(packing, c, ends));
@@ -213,10 +212,10 @@ static enum sx_status measure(struct packing *packing) {
 
 /* Columns' encodings, and their dictionaries: the same in all parts. */
 static enum sx_status choose(struct packing *packing) {
-    const int n_columns = packing->batch->n_columns;
+    const int n_columns = packing->stored.n_columns;
     const int64_t *strings_bytes = ends_of(packing, n_columns);
     for (int c = 0; c < n_columns; c++) {
-        const struct sx_tensor *column = &packing->batch->columns[c];
+        const struct sx_tensor *column = &packing->stored.columns[c];
         struct cuda_rows_dictionary *dictionary = &packing->dictionaries[c];
         if (is_measured(packing, c))
             packing->shapes[c].encoding = sx_rows_choose(
@@ -243,7 +242,7 @@ static enum sx_status copy_dictionary(struct packing *packing, int c, char *to) 
 static enum sx_status make_part(struct packing *packing, int part, int64_t sequence,
                                 struct sx_buffer **out_part) {
     struct cuda_stream *stream = packing->stream;
-    const struct sx_batch *batch = packing->batch;
+    const struct sx_batch *batch = &packing->stored;
     for (int c = 0; c < batch->n_columns; c++) {
         const uint64_t bytes = (uint64_t)(ends_of(packing, c)[part + 1] - ends_of(packing, c)[part]);
         struct sx_rows_shape *shape = &packing->shapes[c];
@@ -272,8 +271,8 @@ static enum sx_status make_part(struct packing *packing, int part, int64_t seque
 
 static void fill_column(struct packing *packing, int c, const struct cuda_rows_place *places) {
     struct cuda_stream *stream = packing->stream;
-    const struct cuda_column column = cuda_column_of(&packing->batch->columns[c]);
-    const int width = (int)sx_type_bytes(packing->batch->columns[c].type);
+    const struct cuda_column column = cuda_column_of(&packing->stored.columns[c]);
+    const int width = (int)sx_type_bytes(packing->stored.columns[c].type);
     const int64_t *sums = packing->sums[c] ? packing->sums[c]->data : NULL;
     if (packing->shapes[c].encoding == SX_ROWS_PACKED)
         cuda_rows_pack_blocks(stream->handle, column, width, &packing->parts, &packing->blocks,
@@ -284,17 +283,17 @@ static void fill_column(struct packing *packing, int c, const struct cuda_rows_p
 
 static enum sx_status fill_parts(struct packing *packing, struct sx_batch *own) {
     struct cuda_stream *stream = packing->stream;
-    const size_t n_places = (size_t)packing->batch->n_columns * (size_t)packing->asked->n_parts;
+    const size_t n_places = (size_t)packing->stored.n_columns * (size_t)packing->asked->n_parts;
     const bool tiles = cuda_rows_can_tile(packing->asked);
     SX_TRY(cuda_upload_buffer(stream, packing->places, n_places * sizeof *packing->places,
                               &packing->device_places));
     const struct cuda_rows_place *places = packing->device_places->data;
-    for (int c = 0; c < packing->batch->n_columns; c++) {
-        if (!tiles || !cuda_rows_is_tiled(packing->batch, packing->shapes, c))
+    for (int c = 0; c < packing->stored.n_columns; c++) {
+        if (!tiles || !cuda_rows_is_tiled(&packing->stored, packing->shapes, c))
             fill_column(packing, c, places + (size_t)c * (size_t)packing->asked->n_parts);
     }
     SX_TRY(cuda_launched(stream, "packing rows"));
-    return tiles ? cuda_rows_tile(stream, packing->given, packing->batch, packing->asked, &packing->parts,
+    return tiles ? cuda_rows_tile(stream, packing->given, &packing->stored, packing->asked, &packing->parts,
                                   packing->places, packing->shapes, own)
                  : cuda_rows_gather_own(stream, packing->given, packing->asked, own);
 }
@@ -304,7 +303,6 @@ enum sx_status sx_cuda_rows_pack(struct sx_stream *base, const struct sx_batch *
                                  struct sx_buffer **out_parts, struct sx_batch *out_own) {
     const int n_parts = parts->n_parts;
     struct packing packing = {.given = batch, .asked = parts, .packs = packs, .stored = *batch};
-    packing.batch = &packing.stored;
     packing.stored.columns = NULL;
     enum sx_status status;
     memset(out_parts, 0, (size_t)n_parts * sizeof *out_parts);
