@@ -65,16 +65,9 @@ struct scheduler {
     const std::function<void()> *body = nullptr;
     unsigned n_threads = 0, next = 0, current = 0, n_left = 0, at_barrier = 0, barrier_generation = 0;
     int fiber_in_use = 0;
+    bool ends = false;
 
-    ~scheduler() {
-        for (fiber &f : fibers) {
-#ifdef FIBER_ASAN
-            /* the frames that a fiber has ended in are still marked; others get the addresses */
-            __asan_unpoison_memory_region(f.stack, STACK_BYTES);
-#endif
-            munmap(f.stack - GUARD_BYTES, GUARD_BYTES + STACK_BYTES);
-        }
-    }
+    ~scheduler();
 };
 
 thread_local scheduler machine;
@@ -91,7 +84,9 @@ void to_main(fiber &me, bool ends) {
 #endif
 }
 
-void to_fiber(fiber &f) {
+void to_fiber(int index) {
+    machine.fiber_in_use = index;
+    fiber &f = machine.fibers[(size_t)index];
 #ifdef FIBER_ASAN
     __sanitizer_start_switch_fiber(&machine.main_fake_stack, f.stack, STACK_BYTES);
 #endif
@@ -101,25 +96,39 @@ void to_fiber(fiber &f) {
 #endif
 }
 
+scheduler::~scheduler() {
+    ends = true;
+    for (size_t i = 0; i < fibers.size(); i++) {
+        to_fiber((int)i); /* its fake stack goes */
+        fiber &f = fibers[i];
+#ifdef FIBER_ASAN
+        /* the frames that a fiber has ended in are still marked; others get the addresses */
+        __asan_unpoison_memory_region(f.stack, STACK_BYTES);
+#endif
+        munmap(f.stack - GUARD_BYTES, GUARD_BYTES + STACK_BYTES);
+    }
+}
+
 void set_thread(unsigned t) {
     machine.current = t;
     here.thread = dim3(t % here.block_size.x, t / here.block_size.x % here.block_size.y,
                        t / here.block_size.x / here.block_size.y);
 }
 
-/* A fiber's code: threads that have not begun, until there are none. */
+/* A fiber's code: threads that have not begun, until there are none; then those of the next block. */
 void enter() {
 #ifdef FIBER_ASAN
     __sanitizer_finish_switch_fiber(nullptr, &machine.main_stack_bottom, &machine.main_stack_bytes);
 #endif
-    while (machine.next < machine.n_threads) {
-        set_thread(machine.next++);
-        (*machine.body)();
-        machine.warps[machine.current / WARP].ended |= 1u << machine.current % WARP;
-        machine.n_left--;
+    for (const int me = machine.fiber_in_use;;) {
+        while (!machine.ends && machine.next < machine.n_threads) {
+            set_thread(machine.next++);
+            (*machine.body)();
+            machine.warps[machine.current / WARP].ended |= 1u << machine.current % WARP;
+            machine.n_left--;
+        }
+        to_main(machine.fibers[(size_t)me], machine.ends);
     }
-    for (;;)
-        to_main(machine.fibers[(size_t)machine.fiber_in_use], true);
 }
 
 void yield() {
@@ -131,28 +140,20 @@ void yield() {
     set_thread(me);
 }
 
-int new_fiber(std::vector<int> &free_fibers) {
-    if (free_fibers.empty()) {
-        fiber f = {};
-        char *memory = (char *)mmap(nullptr, GUARD_BYTES + STACK_BYTES, PROT_READ | PROT_WRITE,
-                                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (memory == MAP_FAILED || mprotect(memory, GUARD_BYTES, PROT_NONE) != 0)
-            abort();
-        f.stack = memory + GUARD_BYTES;
-        machine.fibers.push_back(f);
-        free_fibers.push_back((int)machine.fibers.size() - 1);
-    }
-    const int index = free_fibers.back();
-    free_fibers.pop_back();
-    fiber &f = machine.fibers[(size_t)index];
+void make_fiber() {
+    fiber f = {};
+    char *memory = (char *)mmap(nullptr, GUARD_BYTES + STACK_BYTES, PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED || mprotect(memory, GUARD_BYTES, PROT_NONE) != 0)
+        abort();
+    f.stack = memory + GUARD_BYTES;
     void **top = (void **)(f.stack + STACK_BYTES);
     *--top = nullptr; /* `enter` never returns; its stack is aligned as after a call */
     *--top = (void *)enter;
     for (int i = 0; i < 6; i++)
         *--top = nullptr;
     f.stack_pointer = top;
-    f.fake_stack = nullptr;
-    return index;
+    machine.fibers.push_back(f);
 }
 
 void run_block(unsigned n_threads) {
@@ -160,22 +161,17 @@ void run_block(unsigned n_threads) {
     machine.next = machine.at_barrier = 0;
     machine.running.assign(n_threads, -1);
     machine.warps.assign((n_threads + WARP - 1) / WARP, warp{});
-    std::vector<int> free_fibers;
     machine.fibers.reserve(MAX_THREADS + 1);
-    for (size_t i = machine.fibers.size(); i-- > 0;)
-        free_fibers.push_back((int)i);
-    while (machine.n_left > 0) {
-        while (machine.next < machine.n_threads) {
-            machine.fiber_in_use = new_fiber(free_fibers);
-            to_fiber(machine.fibers[(size_t)machine.fiber_in_use]);
-        }
-        for (unsigned t = 0; t < n_threads; t++) {
-            if (machine.running[t] < 0)
-                continue;
-            machine.fiber_in_use = machine.running[t];
-            to_fiber(machine.fibers[(size_t)machine.fiber_in_use]);
-        }
+    /* each fiber that is begun here ends up waiting with one of the block's threads, or done with the last */
+    for (int i = 0; machine.next < machine.n_threads; i++) {
+        if ((size_t)i == machine.fibers.size())
+            make_fiber();
+        to_fiber(i);
     }
+    while (machine.n_left > 0)
+        for (unsigned t = 0; t < n_threads; t++)
+            if (machine.running[t] >= 0)
+                to_fiber(machine.running[t]);
 }
 
 } // namespace
