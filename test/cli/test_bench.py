@@ -17,6 +17,7 @@ from oracle import run_stachio
 
 FAMILIES = {"copy", "eval_run", "eval_select", "gather", "concat", "mask_to_index", "hash", "partition", "group",
             "join_build", "join_probe", "join_filter", "sort"}
+SCAN_ROWS = 20_000  # of each of two files
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
@@ -88,8 +89,8 @@ def check_scan(scratch):
     table = os.path.join(scratch, "table")
     os.makedirs(table)
     for part in range(2):
-        rows = pyarrow.table({"a": range(part, 50000 + part), "b": [str(i % 999) for i in range(50000)]})
-        parquet.write_table(rows, os.path.join(table, f"{part}.parquet"), row_group_size=9000)
+        rows = pyarrow.table({"a": range(part, SCAN_ROWS + part), "b": [str(i % 999) for i in range(SCAN_ROWS)]})
+        parquet.write_table(rows, os.path.join(table, f"{part}.parquet"), row_group_size=SCAN_ROWS // 5 - 1000)
     stored = 0
     for part in range(2):
         metadata = parquet.ParquetFile(os.path.join(table, f"{part}.parquet")).metadata
@@ -101,7 +102,7 @@ def check_scan(scratch):
     files = sum(os.path.getsize(os.path.join(table, f"{part}.parquet")) for part in range(2))
     for (_, _, way), result in found.items():
         require(result["bytes"] == (files if way.startswith("raw") else stored), f"{stored}, {files}: {result}")
-    made = 2 * 50000 * (8 + 4)  # integers, and codes of texts
+    made = 2 * SCAN_ROWS * (8 + 4)  # integers, and codes of texts
     for (_, _, way), result in found.items():
         require(result["value_bytes"] == (made if way == "decoded" else 0), f"{made}: {result}")
     for options, status in (([], 2), (["/nowhere.parquet"], 3), (["--rows", "5000", table], 2)):
@@ -121,7 +122,7 @@ def check_scan_device(scratch):
         ways = {(result["state"], result["way"]) for result in results}
         require({("warm", "pinned memory"), ("warm", "decoded"), ("warm", "decoded there")} <= ways, str(ways))
         made = {result["value_bytes"] for result in results if result["way"].startswith("decoded")}
-        require(made == {2 * 50000 * (8 + 4)}, str(made))
+        require(made == {2 * SCAN_ROWS * (8 + 4)}, str(made))
         takes_direct = ("cold", "direct") in ways
         require((("cold", "gds") in ways) == (has_gds and takes_direct) and ("warm", "gds") not in ways, f"{library} {mode}: {ways}")
         require(len({result["bytes"] for result in results if not result["way"].startswith("raw")}) == 1, str(results))
