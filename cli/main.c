@@ -35,17 +35,17 @@ static const char help[] =
     "  -o, --output FILE         write the answer to a file\n"
     "      --format F            table, csv, json or parquet (table by default, csv with -o)\n"
     "      --max-rows N          rows of a table that are shown; 0: all (40 on a terminal, else all)\n"
-    "      --threads N           worker threads (all processors, one for 24 MiB of the memory limit at "
-    "most)\n"
+    "      --threads N           worker threads (all processors)\n"
     "      --memory-limit SIZE   for columns, tables and queues, as in 512MB, 4GiB, 50% (80% of the memory)\n"
+    "      --device-memory-limit SIZE  the same in the GPU's memory (nine tenths of what is free)\n"
     "      --io IO               auto, buffered, direct (past the system's cache) or gds (to the GPU): how "
     "files are "
     "read\n"
-    "      --cache C             off, host or device: where columns are kept for later queries (host with a "
-    "GPU)\n"
+    "      --cache C             auto, off, host or device: where columns are kept for later queries (auto: "
+    "host "
+    "with a GPU)\n"
     "      --cache-size SIZE     most that the cache takes of the memory limit (half of it)\n"
-    "      --device-cache-size SIZE  the same in the device's memory, also for columns that one query reads "
-    "several times, whatever C (half of its limit)\n"
+    "      --device-cache-size SIZE  the same in the device's memory (half of its limit)\n"
     "      --device D            auto, cpu or cuda\n"
     "      --interface NAME      the network interface that ranks (mpirun) use\n"
     "      --shuffle S           auto, one-level or two-level: the way of rows to ranks of other hosts\n"
@@ -57,6 +57,7 @@ static const char help[] =
     "      --trace FILE          write what threads and the device did, and when, for Perfetto\n"
     "      --overlap O           full, combined, io or blocking: how much goes on at the same time (full)\n"
     "      --version             print the version\n"
+    "  -h, --help                print this\n"
     "\n"
     "Layout of Parquet files, for rewrite and --format parquet:\n"
     "      --row-group-rows N    rows of a row group (4194304)\n"
@@ -65,15 +66,18 @@ static const char help[] =
     "      --encoding E          auto (the smallest, by column chunk), plain, dictionary or v2\n"
     "      --compression C       none, snappy, lz4 or zstd (none)\n"
     "      --checksums           a CRC in every page header\n"
-    "Only rewrite (OUT: a file NAME.parquet, or a directory of files named as the inputs):\n"
-    "      --sort-by COL[ desc],...\n"
+    "Only rewrite (OUT: NAME.parquet, or a directory):\n"
+    "      --sort-by COL[ desc][ nulls first],...\n"
     "      --partition-by COL,...  a directory of folders COL=VALUE\n"
     "      --files N             a directory of N files\n"
     "      --max-file-size SIZE  a directory of files of SIZE at most\n"
     "      --force               replace what is there\n"
     "\n"
-    "Exit status: 0 done, 1 the query is wrong, 2 usage, 3 a file is missing, corrupt or can't be written,\n"
-    "4 out of memory, 5 a rank was lost, 130 interrupted, 141 the reader of the output has gone.\n";
+    "Exit status: 0 done, 1 the query is wrong or answers differ (tpch run), 2 usage, 3 a file is missing, "
+    "corrupt\n"
+    "or can't be written, 4 out of memory, 5 a rank was lost, 70 an internal error, 130 interrupted, 141 the "
+    "reader\n"
+    "of the output has gone.\n";
 
 /* Standard output takes the text, or the exit status tells. */
 static int print_text(const char *text) {
@@ -111,6 +115,9 @@ static int run_command(int argc, char **argv) {
     for (size_t i = 0; i < sizeof planned / sizeof *planned; i++)
         if (!strcmp(command, planned[i]))
             return report_usage("the command %s is not in this build", command);
+    const bool has_parts = !strcmp(command, "tpch") || !strcmp(command, "bench");
+    if (has_parts && argc == 3 && (!strcmp(argv[2], "--help") || !strcmp(argv[2], "-h")))
+        return print_text(help);
     if (!strcmp(command, "tpch"))
         return tpch_main(argc - 1, argv + 1, help);
     if (!strcmp(command, "bench"))

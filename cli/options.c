@@ -195,6 +195,13 @@ static int read_size(const char *option, const char *text, uint64_t *out_bytes) 
     return 0;
 }
 
+/* Of memory or files of which the machine's memory is no measure. */
+static int read_bytes(const char *option, const char *text, uint64_t *out_bytes) {
+    if (strchr(text, '%'))
+        return report_usage("%s: '%s' is not a size such as 512MB or 4GiB", option, text);
+    return read_size(option, text, out_bytes);
+}
+
 static int read_table(struct options *options, char *text) {
     char *equals = strchr(text, '=');
     if (!equals || equals == text || !equals[1])
@@ -353,7 +360,7 @@ static int read_compression(struct options *options, const char *text) {
 
 static int read_max_file_size(struct options *options, const char *text) {
     uint64_t bytes = 0;
-    int failed = read_size("--max-file-size", text, &bytes);
+    int failed = read_bytes("--max-file-size", text, &bytes);
     if (!failed)
         options->write.file_bytes = (int64_t)bytes;
     return failed;
@@ -447,12 +454,12 @@ static int read_option(struct options *options, int code, char *argument) {
     case OPTION_THREADS: return read_threads(options, argument);
     case OPTION_MEMORY_LIMIT: return read_size("--memory-limit", argument, &options->db.memory_limit_bytes);
     case OPTION_DEVICE_MEMORY_LIMIT:
-        return read_size("--device-memory-limit", argument, &options->db.device_memory_limit_bytes);
+        return read_bytes("--device-memory-limit", argument, &options->db.device_memory_limit_bytes);
     case OPTION_IO: return read_io(options, argument);
     case OPTION_CACHE: return read_cache(options, argument);
     case OPTION_CACHE_SIZE: return read_size("--cache-size", argument, &options->db.cache_bytes);
     case OPTION_DEVICE_CACHE_SIZE:
-        return read_size("--device-cache-size", argument, &options->db.device_cache_bytes);
+        return read_bytes("--device-cache-size", argument, &options->db.device_cache_bytes);
     case OPTION_INTERFACE: options->db.interface = argument; return 0;
     case OPTION_FORMAT: return read_format(options, argument);
     case OPTION_SHUFFLE: return read_shuffle(options, argument);

@@ -147,8 +147,8 @@ enum stachio_io {
                     */
 };
 
-/* How far reading, computing and the network overlap (seed 002, sections 3 and 5). All but FULL are there for
- * comparison. */
+/* How far reading, computing and the network overlap (PystachIO, sections 3 and 5). All but FULL are there
+ * for comparison. */
 enum stachio_overlap {
     STACHIO_OVERLAP_FULL,     /* short pipelines beside others; ranks send while rows are read and computed */
     STACHIO_OVERLAP_COMBINED, /* one pipeline after another; ranks send, and take, nothing before all is there
@@ -464,7 +464,7 @@ enum stachio_status stachio_bench_exchange(struct stachio_db *db,
                                                           const struct stachio_bench_exchange_result *result),
                                            void *context, struct stachio_error *error);
 
-/* How the exchanges of a join go (seed 002, figure 4). */
+/* How the exchanges of a join go (PystachIO, figure 4). */
 enum stachio_join_variant {
     STACHIO_JOIN_AUTO,
     STACHIO_JOIN_BLOCKING, /* all rows are partitioned, then all are sent, then joined; small messages */

@@ -1,4 +1,4 @@
-/* A join of generated tables by the operators and exchanges that queries use (seed 002, section 3). */
+/* A join of generated tables by the operators and exchanges that queries use (PystachIO, section 3). */
 #include "api/bench_join.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* Reading a table's column chunks by the storage path alone, with one optimisation after another (seed 002,
+/* Reading a table's column chunks by the storage path alone, with one optimisation after another (PystachIO,
  * figures 9 to 12), beside raw reads of the same files on as many threads; then decoding them, too. */
 #include <fcntl.h>
 #include <stdlib.h>

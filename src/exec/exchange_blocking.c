@@ -1,4 +1,4 @@
-/* Exchanges that do not overlap with anything, to be compared with (seed 002, section 3.1): all rows are
+/* Exchanges that do not overlap with anything, to be compared with (PystachIO, section 3.1): all rows are
  * partitioned, then all are sent, and all have come before the first one is given out. */
 #include <stdlib.h>
 

@@ -23,8 +23,8 @@ struct sx_exec_table {
     int64_t n_batches;
 };
 
-/* How far reading, computing and the network overlap (seed 002, sections 3 and 5); the others are there to be
- * compared with FULL. Each has what the ones above it have not. */
+/* How far reading, computing and the network overlap (PystachIO, sections 3 and 5); the others are there to
+ * be compared with FULL. Each has what the ones above it have not. */
 enum sx_overlap {
     SX_OVERLAP_FULL, /* short pipelines run beside others, an exchange sends and gives rows as they come */
     SX_OVERLAP_COMBINED, /* none does, and it sends and gives nothing before it has all */

@@ -1,4 +1,4 @@
-/* Reading Parquet tables: footers (cached), pruning, and one reader pool for all scans of a query (seed 002,
+/* Reading Parquet tables: footers (cached), pruning, and one reader pool for all scans of a query (PystachIO,
  * sections 4.2 and 5.2). Gives row groups whose bytes are in memory; decoding them is the backend's. */
 #ifndef SX_STORAGE_SCAN_H
 #define SX_STORAGE_SCAN_H
@@ -72,8 +72,8 @@ struct sx_scan_request {
                            * others no   more than the footers has to be there */
     /* Only some row groups of those, evenly spaced, with about so many rows; one at least. 0: all. */
     int64_t sample_rows;
-    size_t queue_bytes;     /* most bytes read ahead and not yet taken (adaptive regulation, seed 002, 5.4) */
-    struct sx_trace *trace; /* of reads and waits; may be NULL; outlives the scan */
+    size_t queue_bytes; /* most bytes read ahead and not yet taken (adaptive regulation, PystachIO, 5.4) */
+    struct sx_trace *trace;         /* of reads and waits; may be NULL; outlives the scan */
     struct sx_footprint *footprint; /* gets what is read, or taken from the cache; may be NULL; outlives it */
     struct sx_reuse *reuse;         /* of the query; NULL: none; outlives the row groups */
     const int *n_readers; /* scans of the query that read a column, this one included; NULL: no other does */

@@ -89,6 +89,8 @@ WRONG_OPTIONS = [
     (["--threads", "0"], 2, ["--threads: '0' is not a number from 1"]),
     (["--memory-limit", "abc"], 2, ["--memory-limit: 'abc' is not a size"]),
     (["--memory-limit", "101%"], 2, ["--memory-limit: '101%' is more"]),
+    (["--device-memory-limit", "50%"], 2, ["--device-memory-limit: '50%' is not a size"]),
+    (["--device-cache-size", "50%"], 2, ["--device-cache-size: '50%' is not a size"]),
     (["--io", "mmap"], 2, ["--io: 'mmap' is none of auto, buffered, direct, gds"]),
     (["--io", "gds", "--device", "cpu"], 2, ["io gds: the device is the CPU"]),
     (["--cache", "disk"], 2, ["--cache: 'disk' is none of auto, off, host, device"]),
@@ -237,7 +239,9 @@ def check_options(tables, scratch):
 def check_version():
     run = run_stachio(["--version"]).succeeded()
     require(re.fullmatch(r"stachio \d+\.\d+\.\d+\n", run.out.decode()), repr(run.out))
-    require(b"--memory-limit" in run_stachio(["--help"]).succeeded().out, "--help")
+    for command in ([], ["tpch"], ["bench"], ["bench", "scan"], ["tpch", "run"], ["rewrite"]):
+        for name in ("--help", "-h"):
+            require(b"--memory-limit" in run_stachio([*command, name]).succeeded().out, f"{command} {name}")
 
 
 def floor_bytes(tables, sql, *options):
