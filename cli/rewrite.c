@@ -55,6 +55,11 @@ static bool exists(const char *path) {
     return !lstat(path, &info);
 }
 
+static bool is_device(const char *path) {
+    struct stat info;
+    return !stat(path, &info) && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
+}
+
 /* PATH.XXXXXX, to be filled in. */
 static char *beside(const char *path) {
     struct text text = {0};
@@ -109,6 +114,10 @@ static enum stachio_status add_job(struct rewrite *rewrite, const char *input, c
 }
 
 static enum stachio_status check_free(const struct rewrite *rewrite, struct stachio_error *error) {
+    for (int j = 0; j < rewrite->n_jobs; j++)
+        if (is_device(rewrite->jobs[j].final))
+            return set_error(error, STACHIO_OUTPUT, "%s: neither a file nor a directory",
+                             rewrite->jobs[j].final);
     for (int j = 0; !rewrite->is_table && !rewrite->options->force && j < rewrite->n_jobs; j++)
         if (exists(rewrite->jobs[j].final))
             return set_error(error, STACHIO_OUTPUT, "%s: is there already; --force replaces it",

@@ -42,7 +42,8 @@ enum sx_status sx_alone_execute(struct stachio_query *query, bool *out_done, str
     const enum sx_status status = sx_run_execute(query->run, error);
     if (status == SX_OK)
         return check_ranks(query->db, error);
-    *out_done = status != SX_OUT_OF_MEMORY && (status != SX_CANCELLED || atomic_load(&query->cancel));
+    *out_done = query->runners == SX_RUNNERS_ALONE ||
+                (status != SX_OUT_OF_MEMORY && (status != SX_CANCELLED || atomic_load(&query->cancel)));
     if (*out_done)
         return status;
     *error = (struct sx_error){0};

@@ -328,6 +328,8 @@ static enum sx_status add_files(struct stachio_db *db, struct sx_arena *arena, c
                                 const char *const *patterns, int n_patterns, struct sx_error *error) {
     struct sx_file_list files;
     const char **own = SX_ARENA_ARRAY(arena, n_patterns, const char *);
+    if (!*name)
+        return sx_error_set(error, SX_USAGE, "a table has no name");
     if (!own)
         return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for table %s", name);
     for (int i = 0; i < n_patterns; i++) {

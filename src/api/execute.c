@@ -31,9 +31,11 @@ static enum sx_status distribute(struct stachio_query *query, struct sx_error *e
         .scan_bytes = scan_bytes,
         .context = query->db,
         .n_ranks = sx_net_size(query->db->net),
-        .exchange_bytes = sx_alone_exchange_bytes(query->db),
+        .exchange_bytes = query->runners == SX_RUNNERS_ALONE ? INT64_MAX : sx_alone_exchange_bytes(query->db),
     };
-    query->is_alone = !query->is_shared && !query->write && sx_plan_is_small(&query->plan, &options);
+    const bool may_be_alone =
+        query->runners == SX_RUNNERS_ALONE || (query->runners == SX_RUNNERS_CHOSEN && !query->write);
+    query->is_alone = may_be_alone && sx_plan_is_small(&query->plan, &options);
     return query->is_alone ? SX_OK : sx_plan_distribute(&query->plan, &options, error);
 }
 
@@ -121,7 +123,7 @@ static enum sx_status make_run(struct stachio_query *query, bool may_reuse, stru
     options.broadcast_bytes = query->broadcast_bytes;
     if (query->is_alone) {
         options.net = NULL;
-        options.most_ns = sx_alone_most_ns();
+        options.most_ns = query->runners == SX_RUNNERS_ALONE ? 0 : sx_alone_most_ns();
     }
     if (!may_reuse)
         options.reuse_bytes = 0;
@@ -234,19 +236,38 @@ static enum sx_status run_alone(struct stachio_query *query, struct sx_error *er
     return sx_run_execute(query->run, error);
 }
 
+static enum sx_status plan_again(struct stachio_query *query, enum sx_runners runners,
+                                 struct sx_error *error) {
+    set_run(query, NULL);
+    query->planned = false;
+    query->runners = runners;
+    return sx_query_plan(query, error);
+}
+
+/* The ranks' plans have different times in them, say: one of them counts. */
+static enum sx_status run_together(struct stachio_query *query, struct sx_error *error) {
+    struct sx_error differs = {0};
+    bool done;
+    const enum sx_status status = sx_ranks_execute(query, &differs);
+    if (query->differs)
+        SX_TRY(plan_again(query, SX_RUNNERS_ALONE, error));
+    if (!query->differs || (query->engine == STACHIO_ENGINE_STACHIO && !query->is_alone)) {
+        *error = differs;
+        return status;
+    }
+    return query->is_alone ? sx_alone_execute(query, &done, error) : SX_OK;
+}
+
 /* Rank 0 begins with what is small by itself. */
 static enum sx_status run_shared(struct stachio_query *query, struct sx_error *error) {
     bool done;
-    if (!query->is_alone)
-        return sx_ranks_execute(query, error);
-    SX_TRY(sx_alone_execute(query, &done, error));
-    if (done)
-        return SX_OK;
-    set_run(query, NULL);
-    query->planned = false;
-    query->is_shared = true;
-    SX_TRY(sx_query_plan(query, error));
-    return query->engine == STACHIO_ENGINE_STACHIO ? sx_ranks_execute(query, error) : SX_OK;
+    if (query->is_alone) {
+        SX_TRY(sx_alone_execute(query, &done, error));
+        if (done)
+            return SX_OK;
+        SX_TRY(plan_again(query, SX_RUNNERS_ALL, error));
+    }
+    return query->engine == STACHIO_ENGINE_STACHIO ? run_together(query, error) : SX_OK;
 }
 
 enum sx_status sx_query_execute(struct stachio_query *query, struct sx_error *error) {
@@ -265,6 +286,9 @@ enum sx_status sx_query_execute(struct stachio_query *query, struct sx_error *er
     if (status == SX_OK && query->engine == STACHIO_ENGINE_DUCKDB)
         status = query->write ? sx_duckdb_write(query, error)
                               : sx_duckdb_fetch(query, query->sql, &query->duckdb, error);
+    if (status == SX_OK && query->db->net && query->engine == STACHIO_ENGINE_DUCKDB &&
+        sx_frontend_tells(query->sql))
+        status = sx_ranks_session(query->db, query->sql, error);
     if (status == SX_UNSUPPORTED && query->reason)
         status = sx_error_prefix(error, "stachio can't run the query (%.900s), and neither can DuckDB",
                                  query->reason);

@@ -15,6 +15,13 @@ struct sx_duckdb_answer {
     int64_t capacity;
 };
 
+/* Who runs it, of several ranks. */
+enum sx_runners {
+    SX_RUNNERS_CHOSEN, /* rank 0 what is small */
+    SX_RUNNERS_ALL,
+    SX_RUNNERS_ALONE /* rank 0, if it can */
+};
+
 /* Counted: streams keep it. */
 struct stachio_query {
     atomic_int references;
@@ -30,8 +37,9 @@ struct stachio_query {
     bool succeeded;
     bool streamed;
     bool has_plan;
-    bool is_shared;          /* between ranks, however little there is to do */
+    enum sx_runners runners;
     bool is_alone;           /* planned for rank 0, though there are others */
+    bool differs;            /* another rank has another plan, as the query may at another time */
     int64_t broadcast_bytes; /* build sides up to this size are sent to all ranks; rank 0's counts */
     const struct sx_exec_write *write; /* during stachio_query_write */
     struct sx_query_plan plan;

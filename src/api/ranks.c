@@ -18,6 +18,7 @@ enum command {
     COMMAND_EXCHANGE,
     COMMAND_JOIN,
     COMMAND_PLACE,
+    COMMAND_SESSION,
     COMMAND_WAIT
 };
 
@@ -101,6 +102,7 @@ static enum sx_status agree(struct stachio_query *query, struct sx_error *error)
                 "options and tables",
                 sx_net_rank_name(net, r));
     }
+    query->differs = status == SX_USAGE && sx_frontend_may_change(query->db->frontend, query->sql);
     sx_run_set_least_memory(query->run, memory_bytes);
     sx_arena_release(&arena);
     return status;
@@ -146,7 +148,7 @@ static enum sx_status create_query(struct stachio_db *db, const char *const *tex
     if (stachio_query_create(db, texts[0], out_query, &failure) != STACHIO_OK)
         return sx_error_set(error, SX_OUT_OF_MEMORY, "%.2000s", failure.text);
     (*out_query)->broadcast_bytes = strtoll(texts[1], NULL, 10);
-    (*out_query)->is_shared = true;
+    (*out_query)->runners = SX_RUNNERS_ALL;
     (*out_query)->wanted = STACHIO_ENGINE_STACHIO; /* whether DuckDB answers is for rank 0 to say */
     return SX_OK;
 }
@@ -184,6 +186,19 @@ static void follow_query(struct stachio_db *db, const char *const *texts) {
     status = sx_query_plan(query, &error);
     (void)run_together(query, status, &error);
     sx_query_release(query);
+}
+
+/* ---- statements that DuckDB has run ---- */
+
+enum sx_status sx_ranks_session(struct stachio_db *db, const char *sql, struct sx_error *error) {
+    SX_TRY(tell(db, COMMAND_SESSION, (const char *const[]){sql}, 1, error));
+    return sx_ranks_meet(db, SX_OK, error);
+}
+
+static void follow_session(struct stachio_db *db, const char *sql) {
+    struct sx_error error = {0};
+    sx_frontend_follow(db->frontend, sql);
+    (void)sx_ranks_meet(db, SX_OK, &error);
 }
 
 /* ---- tables ---- */
@@ -348,6 +363,7 @@ static bool follow_command(struct stachio_db *db, struct sx_arena *arena, const 
     case COMMAND_EXCHANGE: follow_exchange(db, texts[0]); break;
     case COMMAND_JOIN: follow_join(db, texts[0]); break;
     case COMMAND_PLACE: follow_place(db); break;
+    case COMMAND_SESSION: follow_session(db, texts[0]); break;
     case COMMAND_WAIT: follow_wait(db); break;
     case COMMAND_PLAN: follow_plan(db, texts); break;
     case COMMAND_QUERY: follow_query(db, texts); break;

@@ -59,6 +59,9 @@ SX_MUST_CHECK enum sx_status sx_ranks_join(struct stachio_db *db,
 SX_MUST_CHECK enum sx_status sx_ranks_place(struct stachio_db *db, const struct stachio_topology *topology,
                                             struct sx_placement *out_placements, struct sx_error *error);
 
+/* Rank 0, after DuckDB has run `sql` there: the others' front ends follow (sx_frontend_follow). */
+SX_MUST_CHECK enum sx_status sx_ranks_session(struct stachio_db *db, const char *sql, struct sx_error *error);
+
 /* Until all ranks have heard what rank 0 has said before. */
 SX_MUST_CHECK enum sx_status sx_ranks_wait(struct stachio_db *db, struct sx_error *error);
 void sx_ranks_tell_stop(struct stachio_db *db);

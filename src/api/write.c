@@ -182,7 +182,7 @@ static const char *copy_sql(struct stachio_query *query) {
         length--;
     return path ? sx_arena_format(&query->arena,
                                   "COPY (%.*s\n) TO %s (FORMAT parquet, ROW_GROUP_SIZE %lld, COMPRESSION %s, "
-                                  "PARQUET_VERSION %s)",
+                                  "PARQUET_VERSION %s, USE_TMP_FILE false)",
                                   (int)length, query->sql, path, (long long)options->row_group_rows, codec,
                                   is_v2 ? "V2" : "V1")
                 : NULL;

@@ -84,6 +84,9 @@ static enum sx_status set_partition(struct sx_write_group *group, const struct s
         if (is_null(&batch->columns[i], row))
             continue;
         const struct sx_string *text = text_at(&batch->columns[i], row);
+        if (memchr(sx_string_bytes(text), 0, text->length_bytes))
+            return sx_error_set(error, SX_OUTPUT,
+                                "a text to partition by has a NUL byte, which no folder's name can have");
         group->partition[i] = strndup(sx_string_bytes(text), text->length_bytes);
         if (!group->partition[i])
             return no_memory(error);

@@ -51,9 +51,11 @@ struct sx_frontend {
     int first_line, first_column; /* of the statement in work, in its script */
     struct sx_stand_in_source stand_ins;
     struct sx_plan_memo memo;
-    bool has_objects;   /* statements may have made views or macros over the tables' views */
-    int broken_table;   /* that a view could not be made of at last; -1: none */
-    const char **names; /* for sx_frontend_tables */
+    bool has_objects;            /* statements may have made views or macros over the tables' views */
+    bool in_transaction;         /* of the runner's; the other connections don't see what it has changed */
+    const char *foreign_setting; /* that only DuckDB heeds; NULL: none */
+    int broken_table;            /* that a view could not be made of at last; -1: none */
+    const char **names;          /* for sx_frontend_tables */
 };
 
 /* Sets `error` from DuckDB's message, which is JSON (errors_as_json). */
@@ -130,5 +132,16 @@ bool sx_statement_reads_catalog(const char *sql);
 bool sx_statement_leaves_nothing(const char *sql);
 /* It changes what later statements of the same connection do: settings, variables, prepared statements. */
 bool sx_statement_sets_session(const char *sql);
+bool sx_statement_begins_transaction(const char *sql);
+bool sx_statement_ends_transaction(const char *sql);
+/* It makes or drops something without rows that queries name: a view, a macro, a type. */
+bool sx_statement_names(const char *sql);
+
+/* SX_UNSUPPORTED with the reason while only DuckDB's runner may answer: in a transaction, or with a setting
+ * that the engine does not heed. */
+SX_MUST_CHECK enum sx_status sx_session_check(const struct sx_frontend *frontend, struct sx_error *error);
+/* After the runner has run `sql`: the other connections follow it. */
+SX_MUST_CHECK enum sx_status sx_session_follow(struct sx_frontend *frontend, const char *sql,
+                                               struct sx_error *error);
 
 #endif

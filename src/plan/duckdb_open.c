@@ -370,7 +370,8 @@ static enum sx_status undo_stand_in(struct sx_frontend *frontend, struct sx_fron
 
 enum sx_status sx_duckdb_make_views(struct sx_frontend *frontend, const char *sql, enum sx_views_for purpose,
                                     struct sx_error *error) {
-    const bool all = sx_statement_reads_catalog(sql);
+    /* what is made after it has begun, a transaction does not see */
+    const bool all = sx_statement_reads_catalog(sql) || sx_statement_begins_transaction(sql);
     const bool stand_in = purpose == SX_VIEWS_FOR_PLANNING && !frontend->has_objects && !all;
     frontend->broken_table = -1;
     for (int i = 0; i < frontend->n_tables; i++) {

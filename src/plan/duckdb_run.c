@@ -128,15 +128,6 @@ static enum sx_status execute_all(struct sx_frontend *frontend, duckdb_extracted
     return execute(frontend, statements, n - 1, sql, out_result, error);
 }
 
-/* The other connections follow the runner. */
-static enum sx_status follow_session(struct sx_frontend *frontend, const char *sql, struct sx_error *error) {
-    if (!sx_statement_sets_session(sql))
-        return SX_OK;
-    frontend->optimizers = NULL;
-    SX_TRY(sx_duckdb_execute(frontend->binder, sql, error));
-    return sx_duckdb_execute(frontend->planner, sql, error);
-}
-
 enum sx_status sx_frontend_run(struct sx_frontend *frontend, const char *sql,
                                struct ArrowArrayStream *out_stream, struct sx_error *error) {
     duckdb_extracted_statements statements = NULL;
@@ -158,7 +149,7 @@ enum sx_status sx_frontend_run(struct sx_frontend *frontend, const char *sql,
     if (n > 1 && sx_statement_check_several(sql, (int)n, error) == SX_QUERY)
         SX_GO(SX_QUERY);
     SX_GO(execute_all(frontend, statements, n, sql, &stream->result, error));
-    SX_GO(follow_session(frontend, sql, error));
+    SX_GO(sx_session_follow(frontend, sql, error));
     SX_GO(describe_result(stream, error));
     *out_stream = (struct ArrowArrayStream){.get_schema = get_schema,
                                             .get_next = get_next,

@@ -32,7 +32,31 @@ static bool begins_with_one_of(const char *sql, const char *const *words) {
 
 bool sx_statement_sets_session(const char *sql) {
     static const char *const words[] = {"SET", "RESET", "USE", "PREPARE", "DEALLOCATE", NULL};
+    static const char *const pragma[] = {"PRAGMA", NULL}; /* with a value it is a SET */
+    return begins_with_one_of(sql, words) || (begins_with_one_of(sql, pragma) && strchr(sql, '='));
+}
+
+bool sx_statement_begins_transaction(const char *sql) {
+    static const char *const words[] = {"BEGIN", "START", NULL};
     return begins_with_one_of(sql, words);
+}
+
+bool sx_statement_ends_transaction(const char *sql) {
+    static const char *const words[] = {"COMMIT", "END", "ROLLBACK", "ABORT", NULL};
+    return begins_with_one_of(sql, words);
+}
+
+/* CREATE [OR REPLACE] VIEW … */
+bool sx_statement_names(const char *sql) {
+    static const char *const kinds[] = {"VIEW", "MACRO", "FUNCTION", "SCHEMA", "TYPE", NULL};
+    char word[MAX_WORD_BYTES];
+    const char *at = next_word(sql, word);
+    if (strcmp(word, "CREATE") != 0)
+        return strcmp(word, "DROP") == 0;
+    const char *behind = next_word(at, word);
+    if (strcmp(word, "OR") == 0)
+        at = next_word(behind, word);
+    return begins_with_one_of(at, kinds);
 }
 
 bool sx_statement_is_query(const char *sql) {

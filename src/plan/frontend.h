@@ -65,6 +65,15 @@ SX_MUST_CHECK enum sx_status sx_frontend_split(struct sx_frontend *frontend, str
  * front end. Its calls return ENOMEM, ECANCELED, EIO (a file) or EINVAL (the query). */
 SX_MUST_CHECK enum sx_status sx_frontend_run(struct sx_frontend *frontend, const char *sql,
                                              struct ArrowArrayStream *out_stream, struct sx_error *error);
+/* Whether a statement that sx_frontend_run has run leaves something that the front ends of other processes
+ * have to know (sx_frontend_follow) for the same plans. */
+bool sx_frontend_tells(const char *sql);
+/* Another process's front end has run it: settings, views and macros are made here, too. What fails here
+ * fails where a query needs it. */
+void sx_frontend_follow(struct sx_frontend *frontend, const char *sql);
+/* Front ends of several processes may have different plans for it: by its words, or what views may have, it
+ * depends on the time, on chance, on the session or on files other than the tables'. */
+bool sx_frontend_may_change(const struct sx_frontend *frontend, const char *sql);
 /* From any thread: ends what DuckDB is doing. */
 void sx_frontend_interrupt(struct sx_frontend *frontend);
 

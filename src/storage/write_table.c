@@ -61,12 +61,12 @@ static enum sx_status make_folder(struct sx_write_table *table, const char *path
 /* ---- creation ---- */
 
 static enum sx_status check_partition(const struct sx_write_table *table, struct sx_error *error) {
+    if (table->options.n_partition >= table->n_columns)
+        return sx_error_set(error, SX_USAGE, "partitions by all columns leave none to write");
     for (int i = 0; i < table->options.n_partition; i++)
         if (table->columns[i].type.id != SX_TYPE_VARCHAR)
-            return sx_error_set(error, SX_INTERNAL, "column %s: its values are no names",
+            return sx_error_set(error, SX_USAGE, "column %s: its values are no names",
                                 table->columns[i].name);
-    if (table->options.n_partition == table->n_columns)
-        return sx_error_set(error, SX_USAGE, "partitions by all columns leave none to write");
     return SX_OK;
 }
 

@@ -177,9 +177,10 @@ def check_full_file_system(tables, directory):
         print("not tried: -o on a full file system, for want of the right to mount one")
         return
     try:
-        run = query_stachio(tables, "SELECT * FROM large", "-o", os.path.join(directory, "answer.csv"))
-        check_failed(run, BAD_FILE, ["no space left", r"answer\.csv"])
-        require(not os.listdir(directory), f"left {os.listdir(directory)} behind")
+        for sql, name in (("SELECT * FROM large", "answer.csv"), ("SELECT *, random() AS r FROM large", "answer.parquet")):
+            run = query_stachio(tables, sql, "--format", pathlib.Path(name).suffix[1:], "-o", os.path.join(directory, name))
+            check_failed(run, BAD_FILE, ["no space left", r"answer\."])
+            require(not os.listdir(directory), f"left {os.listdir(directory)} behind")
     finally:
         subprocess.run(["umount", directory], check=True)
 

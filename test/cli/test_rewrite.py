@@ -10,6 +10,7 @@ import random
 import re
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -407,6 +408,12 @@ def check_failures(scratch):
     check_fails(directory, USAGE, "--encoding", good, "-o", out, "--encoding", "best")
     check_fails(directory, USAGE, "needs files", "-o", out)
     check_fails(directory, USAGE, "would both become", good, good, "-o", directory)
+    nul, device = os.path.join(directory, "nul.parquet"), os.path.join(directory, "device")
+    pq.write_table(pa.table({"id": [0, 1], "text": ["a", "a\0b"]}), nul)
+    os.mkfifo(device)
+    check_fails(directory, OUTPUT_ERROR, "NUL byte", nul, "-o", os.path.join(directory, "outs"), "--partition-by", "text")
+    check_fails(directory, OUTPUT_ERROR, "device: neither a file nor a directory", good, "-o", device, "--force")
+    require(stat.S_ISFIFO(os.lstat(device).st_mode), "the device was replaced")
     check_fails(directory, NO_MEMORY, "out of memory", good, "-o", out, "--memory-limit", "1MB")
     require(pathlib.Path(full, "notes.txt").exists(), "a file of others was removed")
 
@@ -504,6 +511,7 @@ def check_tpch(scratch):
 
 
 def main():
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # below nohup or & it is ignored, and stachio leaves that so
     checks = Checks()
     random.seed(int(os.environ.get("RANDOM_SEED", "1")))
     with scratch_directory() as scratch:
