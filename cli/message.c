@@ -1,9 +1,13 @@
 #include "message.h"
 
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
+
+#include "interrupt.h"
 
 enum stachio_status set_error(struct stachio_error *error, enum stachio_status status, const char *format,
                               ...) {
@@ -28,7 +32,8 @@ __attribute__((format(printf, 1, 0))) static void print_message(const char *form
         if (((unsigned char)text[i] < 0x20 && text[i] != '\n' && text[i] != '\t') || text[i] == 0x7f)
             text[i] = '?';
     text[used] = '\n';
-    fwrite(text, 1, used + 1, stderr);
+    if (interrupt_wait(STDERR_FILENO, POLLOUT)) /* one that ends does not wait for a reader */
+        fwrite(text, 1, used + 1, stderr);
 }
 
 __attribute__((format(printf, 1, 2))) static void print_line(const char *format, ...) {

@@ -3,18 +3,23 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "interrupt.h"
 #include "message.h"
 
 enum { WRITE_BYTES = 1 << 17 };
 
 enum stachio_status output_failed(const char *path, struct stachio_error *error) {
     const int failure = errno;
+    if (failure == EINTR && interrupt_seen())
+        return set_error(error, STACHIO_CANCELLED, "cancelled");
     char *folder = failure == ENOENT ? strdup(path) : NULL; /* dirname writes into it */
     const char *missing = folder ? dirname(folder) : NULL;
     enum stachio_status status =
@@ -77,12 +82,24 @@ enum stachio_status output_open(struct output *output, const char *path, struct 
     return STACHIO_OK;
 }
 
+/* What write can wait for: a pipe's reader, a terminal. */
+static bool may_wait(int fd) {
+    struct stat status;
+    return fstat(fd, &status) == 0 && !S_ISREG(status.st_mode);
+}
+
 enum stachio_status output_flush(struct output *output, struct stachio_error *error) {
     struct text *text = &output->text;
+    const bool waits = may_wait(output->fd);
     if (text->failed)
         return set_error(error, STACHIO_OUT_OF_MEMORY, "no memory for the answer's text");
     for (size_t done = 0; done < text->used_bytes && !output->is_closed;) {
-        ssize_t written = write(output->fd, text->bytes + done, text->used_bytes - done);
+        size_t n = text->used_bytes - done;
+        if (waits && !interrupt_wait(output->fd, POLLOUT))
+            return set_error(error, STACHIO_CANCELLED, "cancelled");
+        if (waits && n > PIPE_BUF) /* a pipe that can be written has room for as much */
+            n = PIPE_BUF;
+        ssize_t written = write(output->fd, text->bytes + done, n);
         if (written >= 0)
             done += (size_t)written;
         else if (errno == EPIPE)
@@ -92,6 +109,16 @@ enum stachio_status output_flush(struct output *output, struct stachio_error *er
     }
     text_clear(text);
     return output->is_closed ? set_error(error, STACHIO_OUTPUT, "%s", "") : STACHIO_OK;
+}
+
+int64_t output_mark(const struct output *output) {
+    return output->temporary ? lseek(output->fd, 0, SEEK_CUR) : -1;
+}
+
+void output_take_back(struct output *output, int64_t mark) {
+    text_clear(&output->text);
+    if (mark >= 0 && ftruncate(output->fd, mark) == 0)
+        lseek(output->fd, mark, SEEK_SET);
 }
 
 enum stachio_status output_write(struct output *output, struct stachio_error *error) {

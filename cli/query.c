@@ -24,9 +24,13 @@ static enum stachio_status run_scripts(struct session *session, const struct opt
                 session_run_script(session, scripts[i].path ? text_string(&text) : scripts[i].text, error);
         text_release(&text);
     }
-    if (!status && session->format == FORMAT_PARQUET && !session->wrote_parquet)
-        status = set_error(error, STACHIO_USAGE, "--format: no statement has an answer for the Parquet file");
-    return status ? status : output_commit(&session->output, error);
+    return status;
+}
+
+static enum stachio_status finish(struct session *session, struct stachio_error *error) {
+    if (session->format == FORMAT_PARQUET && !session->wrote_parquet)
+        return set_error(error, STACHIO_USAGE, "--format: no statement has an answer for the Parquet file");
+    return output_commit(&session->output, error);
 }
 
 /* Few rows on a terminal, all elsewhere, unless the option says otherwise. */
@@ -44,6 +48,8 @@ static int run_all(struct session *session, const struct options *options, struc
         status = run_scripts(session, options, error);
     else if (!status)
         exit_status = shell_run(session);
+    if (!status && !exit_status)
+        status = finish(session, error);
     output_close(&session->output);
     return status ? report_error(error) : exit_status;
 }

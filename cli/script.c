@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -29,6 +30,8 @@ static enum stachio_status read_all(int fd, const char *name, struct text *out, 
     for (;;) {
         if (!text_reserve(out, READ_BYTES))
             return set_error(error, STACHIO_OUT_OF_MEMORY, "%s: no memory for its text", name);
+        if (!interrupt_wait(fd, POLLIN))
+            return set_error(error, STACHIO_CANCELLED, "cancelled");
         ssize_t n = read(fd, out->bytes + out->used_bytes, READ_BYTES);
         if (n == 0)
             return check_text(name, out, error);
@@ -44,6 +47,8 @@ enum stachio_status script_read(const char *path, struct text *out, struct stach
     if (!strcmp(path, "-"))
         return read_all(STDIN_FILENO, "standard input", out, error);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 && errno == EINTR && interrupt_seen())
+        return set_error(error, STACHIO_CANCELLED, "cancelled");
     if (fd < 0)
         return set_error(error, STACHIO_FILE, "%s: %s", path, strerror(errno));
     enum stachio_status status = read_all(fd, path, out, error);

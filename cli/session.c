@@ -12,13 +12,14 @@
 
 enum action { ACTION_ANSWER, ACTION_EXPLAIN, ACTION_ANALYZE };
 
-/* DuckDB's statements without an answer (SET, CREATE VIEW) give an empty column of one of these names. */
-static enum stachio_status has_answer(struct answer *answer, const char *sql, bool *out_has,
-                                      struct stachio_error *error) {
+/* DuckDB's statements without an answer (SET, CREATE VIEW) give an empty column of one of these names; a
+ * Count with a row (INSERT) is an answer, but not one for a Parquet file. */
+static enum stachio_status has_answer(struct answer *answer, const char *sql, enum format format,
+                                      bool *out_has, struct stachio_error *error) {
     bool is_select = statement_is_select(sql);
     const char *name = answer->n_columns == 1 ? answer->columns[0].name : "";
     *out_has = is_select || (strcmp(name, "Success") != 0 && strcmp(name, "Count") != 0);
-    if (*out_has)
+    if (*out_has || format == FORMAT_PARQUET)
         return STACHIO_OK;
     bool is_empty;
     enum stachio_status status = answer_is_empty(answer, &is_empty, error);
@@ -32,7 +33,7 @@ static enum stachio_status print_answer(struct session *session, const char *sql
     bool has = false;
     enum stachio_status status = answer_open(&answer, query, error);
     if (!status)
-        status = has_answer(&answer, sql, &has, error);
+        status = has_answer(&answer, sql, session->format, &has, error);
     if (status || !has) {
         answer_close(&answer);
         return status;
@@ -41,7 +42,10 @@ static enum stachio_status print_answer(struct session *session, const char *sql
     case FORMAT_TABLE: status = print_table(&answer, &session->output, session->max_rows, error); break;
     case FORMAT_CSV: status = print_csv(&answer, &session->output, error); break;
     case FORMAT_JSON: status = print_json(&answer, &session->output, error); break;
-    case FORMAT_PARQUET: break; /* a statement without an answer; else write_parquet is called */
+    case FORMAT_PARQUET:
+        status = set_error(error, STACHIO_USAGE,
+                           "--format: this statement's answer can't be written as Parquet, a query's can");
+        break;
     }
     answer_close(&answer);
     return status;
@@ -55,8 +59,10 @@ static enum stachio_status write_parquet(struct session *session, struct stachio
                          session->output.name);
     if (session->wrote_parquet)
         return set_error(error, STACHIO_USAGE, "--format: a Parquet file has one answer; there are more");
-    session->wrote_parquet = true;
-    return stachio_query_write(query, session->output.temporary, &session->write, error);
+    enum stachio_status status =
+        stachio_query_write(query, session->output.temporary, &session->write, error);
+    session->wrote_parquet = !status;
+    return status;
 }
 
 static enum stachio_status execute(struct session *session, struct stachio_query *query, bool to_parquet,
@@ -84,6 +90,8 @@ static enum stachio_status explain(struct session *session, struct stachio_query
 
 static enum stachio_status act(struct session *session, enum action action, const char *sql,
                                struct stachio_query *query, struct stachio_error *error) {
+    if (session->format == FORMAT_PARQUET && action != ACTION_ANSWER)
+        return set_error(error, STACHIO_USAGE, "--format: a plan can't be written as Parquet");
     if (action == ACTION_EXPLAIN)
         return explain(session, query, error);
     const bool to_parquet =
@@ -131,6 +139,7 @@ enum stachio_status session_run(struct session *session, const char *sql, struct
         return status;
     stachio_query_set_origin(query, place.line, place.column);
     stachio_query_set_trace(query, session->trace);
+    const int64_t mark = session->format == FORMAT_PARQUET ? -1 : output_mark(&session->output);
     interrupt_set_query(query);
     status = interrupt_seen() ? set_error(error, STACHIO_CANCELLED, "cancelled")
                               : act(session, action, sql, query, error);
@@ -138,7 +147,8 @@ enum stachio_status session_run(struct session *session, const char *sql, struct
     stachio_query_destroy(query);
     if (!status)
         status = output_flush(&session->output, error);
-    text_clear(&session->output.text);
+    if (status)
+        output_take_back(&session->output, mark);
     if (session->timer)
         fprintf(stderr, "%.3f s\n", seconds_now() - started);
     return status;
@@ -148,13 +158,14 @@ enum stachio_status session_run(struct session *session, const char *sql, struct
 static enum stachio_status run_statements(struct session *session, const char *script,
                                           char *const *statements, int n, struct stachio_error *error) {
     enum stachio_status status = STACHIO_OK;
-    const char *at = script;
+    const char *at = script, *rest = script; /* `at`: where the place is */
     session->place = (struct place){1, 1};
     for (int i = 0; !status && i < n; i++) {
-        const char *begin = strstr(at, statements[i]);
+        const char *begin = strstr(rest, statements[i]);
         if (begin) {
             advance(&session->place, at, begin);
             at = begin;
+            rest = begin + strlen(statements[i]);
         }
         status = session_run(session, statements[i], error);
     }

@@ -24,7 +24,8 @@ struct session {
     struct place place;
 };
 
-/* One statement: its answer goes to the output, which is flushed. */
+/* One statement: its answer goes to the output, which is flushed. An answer that
+ * fails halfway leaves nothing in a file. */
 enum stachio_status session_run(struct session *session, const char *sql, struct stachio_error *error);
 /* A script's statements, up to the first that fails. */
 enum stachio_status session_run_script(struct session *session, const char *script,

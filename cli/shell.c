@@ -87,10 +87,12 @@ static void shell_close(struct shell *shell) {
     text_release(&shell->statement);
 }
 
+/* On the terminal, where answers may go to a file. */
 static void show(struct shell *shell) {
-    struct stachio_error error;
-    if (output_flush(&shell->session->output, &error))
-        report_error(&error);
+    struct text *text = &shell->session->output.text;
+    fputs(text_string(text), stdout);
+    fflush(stdout);
+    text_clear(text);
 }
 
 static void show_tables(struct shell *shell) {
@@ -141,6 +143,10 @@ static void set_timer(struct shell *shell, const char *argument) {
 
 static void set_mode(struct shell *shell, const char *argument) {
     static const char *const names[] = {"table", "csv", "json"};
+    if (shell->session->format == FORMAT_PARQUET) {
+        fputs("stachio: --format parquet stays\n", stderr);
+        return;
+    }
     for (int i = 0; i < 3; i++) {
         if (!strcmp(argument, names[i])) {
             shell->session->format = (enum format)i;

@@ -51,11 +51,14 @@ static const char *skip_dollars(const char *at, size_t tag_bytes) {
     return NULL;
 }
 
-/* Behind a quoted text; a doubled quote is within it. NULL when it is open. */
-static const char *skip_quoted(const char *at) {
+/* Behind a quoted text; a doubled quote is within it, and anything after a backslash when `escapes`. NULL
+ * when it is open. */
+static const char *skip_quoted(const char *at, bool escapes) {
     char quote = *at++;
     for (; *at; at++) {
-        if (*at == quote && at[1] != quote)
+        if (escapes && *at == '\\' && at[1])
+            at++;
+        else if (*at == quote && at[1] != quote)
             return at + 1;
         else if (*at == quote)
             at++;
@@ -63,10 +66,25 @@ static const char *skip_quoted(const char *at) {
     return NULL;
 }
 
+static bool is_name_byte(char byte) {
+    return isalnum((unsigned char)byte) || byte == '_' || (unsigned char)byte >= 0x80;
+}
+
+/* Behind a name or number; E'…' has escapes. */
+static const char *skip_name(const char *at) {
+    if ((*at == 'e' || *at == 'E') && at[1] == '\'')
+        return skip_quoted(at + 1, true);
+    while (is_name_byte(*at) || *at == '$')
+        at++;
+    return at;
+}
+
 /* Behind the token at `at`; NULL when it has no end. */
 static const char *skip_token(const char *at) {
     if (*at == '\'' || *at == '"')
-        return skip_quoted(at);
+        return skip_quoted(at, false);
+    if (is_name_byte(*at))
+        return skip_name(at);
     size_t tag_bytes = *at == '$' ? dollar_tag(at) : 0;
     if (tag_bytes)
         return skip_dollars(at, tag_bytes);
@@ -118,7 +136,8 @@ void statements_free(char **statements, int n) {
 }
 
 bool statement_is_select(const char *sql) {
-    static const char *const keywords[] = {"SELECT", "WITH", "FROM", "VALUES", "TABLE"};
+    static const char *const keywords[] = {"SELECT", "WITH",  "FROM",    "VALUES",
+                                           "TABLE",  "PIVOT", "UNPIVOT", "DESCRIBE"};
     for (size_t i = 0; i < sizeof keywords / sizeof *keywords; i++)
         if (statement_after(sql, keywords[i]))
             return true;

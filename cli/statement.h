@@ -6,7 +6,7 @@
 
 /* The text behind `keyword` (any case) and the space after it when the statement begins so, else NULL. */
 const char *statement_after(const char *sql, const char *keyword);
-/* Whether it is one that has rows for an answer. */
+/* Whether it is one that has rows for an answer, which can be written as Parquet too. */
 bool statement_is_select(const char *sql);
 /* Whether a text ends with a semicolon that is outside of quotes and comments, so that it can be run. */
 bool statement_is_complete(const char *text);

@@ -66,6 +66,7 @@ MISTAKES = [
     ("SELECT count(*) FROM select", 1, ["syntax error", "select", "line 1, column 22:"]),
     ("SELECT 1;\n-- two\nSELECT 2; EXPLAIN\n SELECT nope\nFROM t", 1, ["nope", r"line 4, column 9:\n {4}SELECT nope\n {11}\^"]),
     ("SELECT 'é'; SELECT 'ö', nope FROM t", 1, ["nope", "line 1, column 25:"]),
+    ("SELECT 'FROM nope' x;FROM nope", 1, ["nope", "line 1, column 27:"]),
     ("SELECT " + "(" * 10000 + "1" + ")" * 10000, 1, ["nested too deeply", "line 1, column 10004"]),
     ("SELECT " + "+".join(["1"] * 5000), 1, ["depth"]),
     ("SELECT \x1b[31mx", 1, [r"near \"\?\"", "line 1, column 8"]),
@@ -305,6 +306,65 @@ def check_interrupt(tables, sql, *options):
     require(IS_SLOW or took < (1.5 if os.environ.get("STACHIO_DEVICE") == "cuda" else 0.5), f"took {took:.3f} s")  # a driver's end takes its time
 
 
+def end_by(process, number):
+    """Status and stderr of a process that gets a signal where it waits for the other side of a pipe."""
+    try:
+        time.sleep(3 if IS_SLOW else 1)
+        require(process.poll() is None, f"status {process.returncode} before the signal")
+        process.send_signal(number)
+        process.wait(10)
+    except subprocess.TimeoutExpired:
+        require(False, f"{signal.Signals(number).name} is not the end of {process.args}")
+    finally:
+        process.kill()
+    return process.returncode, process.communicate()[1]
+
+
+def check_unread_pipe(tables, scratch):
+    fifo = os.path.join(scratch, "fifo")
+    os.mkfifo(fifo)
+    big = ["-c", "SELECT i FROM big"]
+    for number, arguments in ((signal.SIGINT, big), (signal.SIGTERM, big), (signal.SIGHUP, big),
+                              (signal.SIGINT, [*big, "-o", fifo]), (signal.SIGTERM, ["-f", fifo])):
+        command = [*stachio_command(), *tables.options(), "--format", "csv", *arguments]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        status, error = end_by(process, number)
+        require((status, error) == (INTERRUPTED, b"stachio: error: cancelled\n"), f"{arguments}: status {status}, {error!r}")
+    command = [*stachio_command(), *tables.options(), "--format", "csv", *big]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    require(end_by(process, signal.SIGTERM)[0] == INTERRUPTED, "the message has no reader either")
+
+
+def check_ignored_signals():
+    command = ["sh", "-c", "trap '' HUP INT; exec \"$@\"", "sh", *stachio_command(), "--format", "csv"]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    time.sleep(3 if IS_SLOW else 1)
+    process.send_signal(signal.SIGHUP)
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.5)
+    require(process.poll() is None, f"status {process.returncode} by a signal that is ignored")
+    out, error = process.communicate(b"SELECT 1 AS a", timeout=TIMEOUT_S)
+    require(process.returncode == 0 and out == b"a\n1\n", f"status {process.returncode}, {out!r}, {error!r}")
+
+
+def check_parquet(tables, scratch):
+    """What has an answer is written, or refused; never left out."""
+    path = os.path.join(scratch, "answer.parquet")
+    pivot = "PIVOT parts ON part IN (1, 2) USING count(*)"
+    for sql, expected in (("DESCRIBE parts", "part"), (pivot, 1), ("PIVOT parts ON part USING count(*)", 1),
+                          ("UNPIVOT (SELECT 7 AS a) ON a", "a"), ("SET threads = 1; SELECT 8 AS a", 8),
+                          ("CREATE TABLE x AS SELECT 1 AS a; INSERT INTO x SELECT 2; SELECT max(a) FROM x", 2)):
+        query_stachio(tables, sql, "--format", "parquet", "-o", path).succeeded()
+        row = duckdb.connect().execute(f"FROM '{path}'").fetchone()
+        require(row[0] == expected, f"{sql}: {row}")
+        os.remove(path)
+    for sql in ("DESCRIBE parts; SELECT 1 AS a", f"SELECT 1 AS a; {pivot}", "SELECT 1 AS a; SUMMARIZE parts", "SHOW TABLES",
+                "PREPARE p AS SELECT 1 AS a; EXECUTE p", "CALL pragma_version()", "SELECT 1 AS a; EXPLAIN SELECT 2"):
+        run = query_stachio(tables, sql, "--format", "parquet", "-o", path)
+        require(run.status == 2 and "stachio: error: --format: " in run.error, str(run))
+        require(not os.path.exists(path), f"{run}\nleft a file")
+
+
 def check_closed_pipe(tables):
     command = [*stachio_command(), *tables.options(), "--format", "csv", "-c", "SELECT a.i FROM big a, t"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -325,6 +385,8 @@ def main():
                 ("statements", lambda: check_statements(tables, scratch)), ("version", check_version),
                 ("mistakes", lambda: check_mistakes(tables, scratch)), ("options", lambda: check_options(tables, scratch)), ("plans", lambda: check_plans(tables)),
                 ("progress", lambda: check_progress(tables)), ("closed pipe", lambda: check_closed_pipe(tables)),
+                ("unread pipe", lambda: check_unread_pipe(tables, scratch)), ("ignored signals", check_ignored_signals),
+                ("parquet", lambda: check_parquet(tables, scratch)),
                 ("interrupt", lambda: check_interrupt(tables, product, "--fallback", "forbid")),
                 ("interrupt DuckDB", lambda: check_interrupt(tables, product.replace("sum", "stddev_pop")))):
             with checks.case(name):

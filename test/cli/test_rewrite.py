@@ -511,7 +511,6 @@ def check_tpch(scratch):
 
 
 def main():
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # below nohup or & it is ignored, and stachio leaves that so
     checks = Checks()
     random.seed(int(os.environ.get("RANDOM_SEED", "1")))
     with scratch_directory() as scratch:

@@ -26,11 +26,11 @@ LONG_QUERY = "SELECT sum(a.i % 7 * b.i) FROM big a, big b WHERE a.i + b.i <> 3;"
 class Shell:
     """A running shell; what it printed and was not yet taken is in `text`."""
 
-    def __init__(self, directory, history):
+    def __init__(self, directory, history, *options):
         environment = {**os.environ, "STACHIO_HISTORY": history, "TERM": "xterm", "HOME": os.path.dirname(history)}
         self.terminal, slave = pty.openpty()
         # setsid makes the terminal the controlling one, so that Control-C becomes SIGINT, and becomes the shell.
-        command = ["setsid", "--ctty", *stachio_command(), "-d", directory, "--progress", "never"]
+        command = ["setsid", "--ctty", *stachio_command(), "-d", directory, "--progress", "never", *options]
         self.process = subprocess.Popen(command, env=environment, stdin=slave, stdout=slave, stderr=slave)
         os.close(slave)
         self.text = ""
@@ -95,6 +95,11 @@ def check_statements(shell):
     answer = shell.ask("FROM t WHERE name <> ';' AND id = 2;")
     require("2.50" in answer, answer)
     require("no_such_table" in shell.ask("SELECT * FROM no_such_table;"), "no error")
+    for sql in (r"SELECT E'it\'s' AS x;", r"SELECT 'a\' AS x;", r"SELECT 1 AS name, e'\\' AS x;", r"SELECT date'2020-01-01' AS x;"):
+        require("(1 row)" in shell.ask(sql), f"{sql} is not complete, or has no answer")
+    shell.send("SELECT E'\\';\n")
+    shell.read_until(CONTINUED)
+    require("(1 row)" in shell.ask("' AS x;"), "a text over two lines")
     both = shell.ask("SELECT 1 AS first; SELECT 2 AS second;")
     require("first" in both and "second" in both, both)
 
@@ -157,6 +162,37 @@ def check_quit(directory, history):
     require(shell.status() == 0, ".quit is not the end, or not with status 0")
 
 
+def check_output(directory, history, scratch):
+    """What succeeded is in the file at the end, and nothing else."""
+    path = os.path.join(scratch, "answer.csv")
+    shell = Shell(directory, history, "-o", path)
+    shell.read_until(PROMPT)
+    require("price" in shell.ask(".schema t"), "a command's text is not on the terminal")
+    failing = "SELECT CAST(CASE WHEN i < 190000 THEN '1' ELSE 'x' END AS INTEGER) AS n FROM big;"
+    for sql in ("SELECT 1 AS a;", "SELECT nope;", failing, "SELECT 2 AS b;"):
+        shell.ask(sql)
+    shell.send(".quit\n")
+    require(shell.status() == 0, "status")
+    text = pathlib.Path(path).read_text()
+    require(text == "a\n1\nb\n2\n", f"the file has {text[:100]!r}")
+
+
+def check_parquet_output(directory, history, scratch):
+    path = os.path.join(scratch, "answer.parquet")
+    shell = Shell(directory, history, "--format", "parquet", "-o", path)
+    shell.read_until(PROMPT)
+    require("nope" in shell.ask("SELECT nope;"), "no error")
+    require("parquet" in shell.ask(".mode csv"), ".mode is taken")
+    shell.ask(".tables")
+    shell.ask("SELECT id FROM t WHERE id = 3;")
+    require("one answer" in shell.ask("SELECT id FROM t;"), "two answers")
+    require("plan" in shell.ask("EXPLAIN SELECT id FROM t;"), "a plan")
+    shell.send(".quit\n")
+    require(shell.status() == 0, "status")
+    rows = duckdb.connect().execute(f"FROM '{path}'").fetchall()
+    require(rows == [(3,)], f"the file has {rows}")
+
+
 def make_tables(directory):
     os.makedirs(directory)
     connection = duckdb.connect()
@@ -183,6 +219,10 @@ def main():
             check_end(shell, history)
         with checks.case("quit"):
             check_quit(tables, history)
+        with checks.case("output"):
+            check_output(tables, history, scratch)
+        with checks.case("Parquet output"):
+            check_parquet_output(tables, history, scratch)
     checks.finish()
 
 

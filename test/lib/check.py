@@ -3,6 +3,7 @@
 import concurrent.futures
 import contextlib
 import os
+import signal
 import sys
 import tempfile
 import traceback
@@ -12,6 +13,10 @@ SKIPPED = 77
 JOBS = int(os.environ.get("STACHIO_TEST_JOBS", 0)) or (4 if os.environ.get("STACHIO_DEVICE") == "cuda" else os.cpu_count())
 # Ranks share what they are asked, however little it is, but where a test says otherwise.
 os.environ.setdefault("STACHIO_ALONE_BYTES", "0")
+# Below nohup or & some are ignored, and stachio leaves them so.
+for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+    if signal.getsignal(number) == signal.SIG_IGN:
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 at_end = []  # functions that raise Failed, before the summary
 
 
