@@ -22,9 +22,13 @@ enum sx_status sx_duckdb_status(const char *type, const char *message) {
         {"FATAL", SX_INTERNAL},
         {"Fatal", SX_INTERNAL},
     };
-    static const char *const of_files[] = {"magic bytes",  "too small to be a Parquet",
-                                           "footer",       "Parquet file",
-                                           "parquet file", "Failed to read Parquet"};
+    static const char *const of_files[] = {"magic bytes",
+                                           "too small to be a Parquet",
+                                           "footer",
+                                           "Parquet file",
+                                           "parquet file",
+                                           "Failed to read Parquet",
+                                           "Incorrect stats size"};
     for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++)
         if (strcasecmp(type, statuses[i].type) == 0)
             return statuses[i].status;
