@@ -22,8 +22,7 @@ int64_t sx_alone_most_ns(void) {
     return ms <= 0 ? 1 : (ms < day_ms ? ms : day_ms) * ns_of_ms;
 }
 
-/* A lost rank ends this query, too. */
-static enum sx_status check_ranks(struct stachio_db *db, struct sx_error *error) {
+enum sx_status sx_alone_check(struct stachio_db *db, struct sx_error *error) {
     const enum sx_status status = sx_net_check(db->net, error);
     return status == SX_OK ? SX_OK : sx_ranks_meet(db, status, error);
 }
@@ -32,7 +31,7 @@ static enum sx_status check_ranks(struct stachio_db *db, struct sx_error *error)
 static enum sx_status wait_for_slow_ones(struct stachio_db *db, struct sx_error *error) {
     enum { QUERIES_AHEAD = 64 };
     if (++db->n_alone % QUERIES_AHEAD != 0)
-        return check_ranks(db, error);
+        return sx_alone_check(db, error);
     return sx_ranks_wait(db, error);
 }
 
@@ -41,9 +40,8 @@ enum sx_status sx_alone_execute(struct stachio_query *query, bool *out_done, str
     SX_TRY(wait_for_slow_ones(query->db, error));
     const enum sx_status status = sx_run_execute(query->run, error);
     if (status == SX_OK)
-        return check_ranks(query->db, error);
-    *out_done = query->runners == SX_RUNNERS_ALONE ||
-                (status != SX_OUT_OF_MEMORY && (status != SX_CANCELLED || atomic_load(&query->cancel)));
+        return sx_alone_check(query->db, error);
+    *out_done = status != SX_OUT_OF_MEMORY && (status != SX_CANCELLED || atomic_load(&query->cancel));
     if (*out_done)
         return status;
     *error = (struct sx_error){0};

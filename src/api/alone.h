@@ -9,6 +9,8 @@ int64_t sx_alone_exchange_bytes(const struct stachio_db *db);
 /* For sx_exec_options: what takes longer is done together after all. */
 int64_t sx_alone_most_ns(void);
 
+/* A lost rank ends a query of rank 0 alone, too. */
+SX_MUST_CHECK enum sx_status sx_alone_check(struct stachio_db *db, struct sx_error *error);
 /* Runs the pipelines, which are one rank's. *out_done false: the time was over, or the memory not enough for
  * one, and nothing has failed. */
 SX_MUST_CHECK enum sx_status sx_alone_execute(struct stachio_query *query, bool *out_done,

@@ -247,7 +247,6 @@ static enum sx_status plan_again(struct stachio_query *query, enum sx_runners ru
 /* The ranks' plans have different times in them, say: one of them counts. */
 static enum sx_status run_together(struct stachio_query *query, struct sx_error *error) {
     struct sx_error differs = {0};
-    bool done;
     const enum sx_status status = sx_ranks_execute(query, &differs);
     if (query->differs)
         SX_TRY(plan_again(query, SX_RUNNERS_ALONE, error));
@@ -255,7 +254,9 @@ static enum sx_status run_together(struct stachio_query *query, struct sx_error 
         *error = differs;
         return status;
     }
-    return query->is_alone ? sx_alone_execute(query, &done, error) : SX_OK;
+    if (query->is_alone)
+        SX_TRY(run_alone(query, error));
+    return sx_alone_check(query->db, error);
 }
 
 /* Rank 0 begins with what is small by itself. */

@@ -79,42 +79,89 @@ static size_t common_length(const struct stachio_query *query, const char *pipel
 struct agreed {
     uint64_t hash;       /* of the plan */
     size_t memory_bytes; /* of the device */
+    bool planned;
 };
 
-/* Exchanges only meet when all ranks run the same pipelines in the same order. */
-static enum sx_status agree(struct stachio_query *query, struct sx_error *error) {
-    struct sx_net *net = query->db->net;
+static struct agreed own_plan(const struct stachio_query *query) {
     struct sx_arena arena = {0};
     const char *plan = sx_plan_text(&arena, query->plan.root), *pipelines = sx_run_text(query->run, &arena);
     const uint64_t hash = add_text(add_text(UINT64_C(0xcbf29ce484222325), plan, strlen(plan)), pipelines,
                                    common_length(query, pipelines));
-    const struct agreed own = {hash, query->db->backend->traits.memory_bytes};
-    struct agreed *all = SX_ARENA_ARRAY(&arena, sx_net_size(net), struct agreed);
+    sx_arena_release(&arena);
+    return (struct agreed){hash, query->db->backend->traits.memory_bytes, true};
+}
+
+/* Why one of the ranks has no plan, for all of them. `own`: SX_OK where it has one. */
+static enum sx_status gather_reason(struct stachio_query *query, const struct sx_error *own,
+                                    struct sx_error *out_verdict, struct sx_error *error) {
+    struct sx_net *net = query->db->net;
+    struct sx_arena arena = {0};
+    struct sx_error *all = SX_ARENA_ARRAY(&arena, sx_net_size(net), struct sx_error);
     enum sx_status status =
-        all ? sx_net_gather(net, &own, sizeof own, all, &query->cancel, error) : no_memory(error);
-    size_t memory_bytes = own.memory_bytes;
-    for (int r = 0; status == SX_OK && r < sx_net_size(net); r++) {
+        all ? sx_net_gather(net, own, sizeof *own, all, &query->cancel, error) : no_memory(error);
+    for (int r = 0; status == SX_OK && out_verdict->status == SX_OK && r < sx_net_size(net); r++)
+        if (all[r].status != SX_OK)
+            (void)sx_error_set(out_verdict, all[r].status, "%s: %.1900s", sx_net_rank_name(net, r),
+                               all[r].text);
+    sx_arena_release(&arena);
+    return status;
+}
+
+static void compare_plans(struct stachio_query *query, const struct agreed *all,
+                          struct sx_error *out_verdict) {
+    struct sx_net *net = query->db->net;
+    size_t memory_bytes = all[0].memory_bytes;
+    for (int r = 0; r < sx_net_size(net); r++) {
         memory_bytes = all[r].memory_bytes < memory_bytes ? all[r].memory_bytes : memory_bytes;
         if (all[r].hash != all[0].hash)
-            status = sx_error_set(
-                error, SX_USAGE,
+            (void)sx_error_set(
+                out_verdict, SX_USAGE,
                 "%s has another plan for the query than rank 0: all ranks need the same version, "
                 "options and tables",
                 sx_net_rank_name(net, r));
     }
-    query->differs = status == SX_USAGE && sx_frontend_may_change(query->db->frontend, query->sql);
     sx_run_set_least_memory(query->run, memory_bytes);
+}
+
+/* Exchanges only meet when all ranks run the same pipelines in the same order. This rank has a plan
+ * (`planned`: SX_OK), or `error` says why not. *out_verdict is the same on all ranks: SX_OK, or why the query
+ * can't run. */
+static enum sx_status agree(struct stachio_query *query, enum sx_status planned, struct sx_error *out_verdict,
+                            struct sx_error *error) {
+    struct sx_net *net = query->db->net;
+    struct sx_arena arena = {0};
+    struct sx_error reason = {0};
+    if (planned != SX_OK) {
+        reason = *error;
+        reason.status = planned;
+    }
+    const struct agreed own = planned == SX_OK ? own_plan(query) : (struct agreed){0};
+    struct agreed *all = SX_ARENA_ARRAY(&arena, sx_net_size(net), struct agreed);
+    enum sx_status status =
+        all ? sx_net_gather(net, &own, sizeof own, all, &query->cancel, error) : no_memory(error);
+    bool all_planned = true;
+    for (int r = 0; status == SX_OK && r < sx_net_size(net); r++)
+        all_planned &= all[r].planned;
+    if (status == SX_OK && all_planned)
+        compare_plans(query, all, out_verdict);
+    else if (status == SX_OK)
+        status = gather_reason(query, &reason, out_verdict, error);
+    query->differs = out_verdict->status != SX_OK && sx_frontend_may_change(query->db->frontend, query->sql);
     sx_arena_release(&arena);
     return status;
 }
 
 static enum sx_status run_together(struct stachio_query *query, enum sx_status status,
                                    struct sx_error *error) {
-    if (status == SX_OK)
-        status = agree(query, error);
-    if (status == SX_OK)
+    struct sx_error verdict = {0};
+    if (status == SX_OK || status == SX_QUERY || status == SX_UNSUPPORTED)
+        status = agree(query, status, &verdict, error);
+    if (status == SX_OK && verdict.status == SX_OK)
         status = sx_parts_explain(query->db->parts, sx_run_execute(query->run, error), error);
-    return sx_ranks_meet(query->db, status, error);
+    status = sx_ranks_meet(query->db, status, error);
+    if (status == SX_OK && verdict.status != SX_OK)
+        *error = verdict;
+    return status == SX_OK ? verdict.status : status;
 }
 
 static enum sx_status tell_query(struct stachio_query *query, enum command command, struct sx_error *error) {

@@ -53,6 +53,7 @@ struct sx_frontend {
     struct sx_plan_memo memo;
     bool has_objects;            /* statements may have made views or macros over the tables' views */
     bool in_transaction;         /* of the runner's; the other connections don't see what it has changed */
+    bool has_own_values;         /* for good: the runner's session has what the others can't have */
     const char *foreign_setting; /* that only DuckDB heeds; NULL: none */
     int broken_table;            /* that a view could not be made of at last; -1: none */
     const char **names;          /* for sx_frontend_tables */
@@ -134,12 +135,19 @@ bool sx_statement_leaves_nothing(const char *sql);
 bool sx_statement_sets_session(const char *sql);
 bool sx_statement_begins_transaction(const char *sql);
 bool sx_statement_ends_transaction(const char *sql);
+/* A variable whose value depends on the time, on chance or on the session. */
+bool sx_statement_sets_by_chance(const char *sql);
 /* It makes or drops something without rows that queries name: a view, a macro, a type. */
 bool sx_statement_names(const char *sql);
 
 /* SX_UNSUPPORTED with the reason while only DuckDB's runner may answer: in a transaction, or with a setting
  * that the engine does not heed. */
-SX_MUST_CHECK enum sx_status sx_session_check(const struct sx_frontend *frontend, struct sx_error *error);
+SX_MUST_CHECK enum sx_status sx_session_check(const struct sx_frontend *frontend, const char *sql,
+                                              struct sx_error *error);
+/* SX_QUERY for what can't work here. */
+SX_MUST_CHECK enum sx_status sx_statement_refuse_temporary(const char *sql, struct sx_error *error);
+/* The runner has failed with `error`: a COMMIT that fails ends its transaction, too. */
+void sx_session_failed(struct sx_frontend *frontend, const char *sql, const struct sx_error *error);
 /* After the runner has run `sql`: the other connections follow it. */
 SX_MUST_CHECK enum sx_status sx_session_follow(struct sx_frontend *frontend, const char *sql,
                                                struct sx_error *error);

@@ -371,7 +371,8 @@ static enum sx_status undo_stand_in(struct sx_frontend *frontend, struct sx_fron
 enum sx_status sx_duckdb_make_views(struct sx_frontend *frontend, const char *sql, enum sx_views_for purpose,
                                     struct sx_error *error) {
     /* what is made after it has begun, a transaction does not see */
-    const bool all = sx_statement_reads_catalog(sql) || sx_statement_begins_transaction(sql);
+    const bool begins = purpose == SX_VIEWS_FOR_RUNNING && sx_statement_begins_transaction(sql);
+    const bool all = begins || sx_statement_reads_catalog(sql);
     const bool stand_in = purpose == SX_VIEWS_FOR_PLANNING && !frontend->has_objects && !all;
     frontend->broken_table = -1;
     for (int i = 0; i < frontend->n_tables; i++) {
@@ -385,6 +386,8 @@ enum sx_status sx_duckdb_make_views(struct sx_frontend *frontend, const char *sq
         } else if (table->view != SX_VIEW_FILES) {
             status = make_view(frontend, table, NULL, error);
         }
+        if (status == SX_FILE && begins)
+            continue;
         if (status == SX_FILE)
             frontend->broken_table = i;
         SX_TRY(status);

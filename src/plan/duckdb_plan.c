@@ -131,7 +131,7 @@ enum sx_status sx_frontend_plan(struct sx_frontend *frontend, const char *sql, s
                                 struct sx_error *error) {
     struct sx_binding binding;
     struct sx_error first = {0};
-    SX_TRY(sx_session_check(frontend, error));
+    SX_TRY(sx_session_check(frontend, sql, error));
     SX_TRY(sx_duckdb_make_views(frontend, sql, SX_VIEWS_FOR_PLANNING, error));
     const struct sx_plan_text *known = sx_plan_memo_find(frontend, sql);
     if (known) {

@@ -148,7 +148,10 @@ enum sx_status sx_frontend_run(struct sx_frontend *frontend, const char *sql,
         SX_GO(sx_error_set(error, SX_QUERY, "the query is empty"));
     if (n > 1 && sx_statement_check_several(sql, (int)n, error) == SX_QUERY)
         SX_GO(SX_QUERY);
-    SX_GO(execute_all(frontend, statements, n, sql, &stream->result, error));
+    status = execute_all(frontend, statements, n, sql, &stream->result, error);
+    if (status != SX_OK)
+        sx_session_failed(frontend, sql, error);
+    SX_GO(status);
     SX_GO(sx_session_follow(frontend, sql, error));
     SX_GO(describe_result(stream, error));
     *out_stream = (struct ArrowArrayStream){.get_schema = get_schema,

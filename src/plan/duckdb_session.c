@@ -1,4 +1,6 @@
 /* What statements that DuckDB has run leave for those after them. */
+#include <string.h>
+
 #include "base/arrow.h"
 #include "plan/duckdb_handle.h"
 
@@ -25,12 +27,14 @@ static enum sx_status look_at_settings(struct sx_frontend *frontend, struct sx_e
     return status;
 }
 
-enum sx_status sx_session_check(const struct sx_frontend *frontend, struct sx_error *error) {
-    if (frontend->in_transaction)
-        return sx_error_set(error, SX_UNSUPPORTED, "a statement within a transaction");
-    if (frontend->foreign_setting)
-        return sx_error_set(error, SX_UNSUPPORTED, "%s", frontend->foreign_setting);
-    return SX_OK;
+enum sx_status sx_session_check(const struct sx_frontend *frontend, const char *sql, struct sx_error *error) {
+    const char *reason = frontend->in_transaction   ? "a statement within a transaction"
+                         : frontend->has_own_values ? "values that only DuckDB's session has"
+                                                    : frontend->foreign_setting;
+    if (!reason)
+        return SX_OK;
+    SX_TRY(sx_statement_refuse_temporary(sql, error));
+    return sx_error_set(error, SX_UNSUPPORTED, "%s", reason);
 }
 
 /* ---- after a statement ---- */
@@ -42,10 +46,19 @@ enum sx_status sx_session_follow(struct sx_frontend *frontend, const char *sql, 
         frontend->in_transaction = false;
     if (!sx_statement_sets_session(sql))
         return SX_OK;
+    frontend->has_own_values |= frontend->in_transaction || sx_statement_sets_by_chance(sql);
+    if (frontend->has_own_values)
+        return SX_OK;
     frontend->optimizers = NULL;
     SX_TRY(sx_duckdb_execute(frontend->binder, sql, error));
     SX_TRY(sx_duckdb_execute(frontend->planner, sql, error));
-    return frontend->in_transaction ? SX_OK : look_at_settings(frontend, error);
+    return look_at_settings(frontend, error);
+}
+
+void sx_session_failed(struct sx_frontend *frontend, const char *sql, const struct sx_error *error) {
+    if (sx_statement_ends_transaction(sql) &&
+        (strstr(error->text, "ailed to commit") || strstr(error->text, "no transaction is active")))
+        frontend->in_transaction = false;
 }
 
 /* ---- other processes ---- */

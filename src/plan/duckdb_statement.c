@@ -46,13 +46,26 @@ bool sx_statement_ends_transaction(const char *sql) {
     return begins_with_one_of(sql, words);
 }
 
-/* CREATE [OR REPLACE] VIEW … */
+/* Its value may be another one on each connection. */
+bool sx_statement_sets_by_chance(const char *sql) {
+    static const char *const words[] = {"VARIABLE", NULL};
+    static const char *const scopes[] = {"SESSION", "LOCAL", "GLOBAL", NULL};
+    char word[MAX_WORD_BYTES];
+    const char *at = next_word(sql, word);
+    if (strcmp(word, "SET") != 0)
+        return false;
+    if (begins_with_one_of(at, scopes))
+        at = next_word(at, word);
+    return begins_with_one_of(at, words) && sx_statement_may_change(sql);
+}
+
+/* CREATE [OR REPLACE] [RECURSIVE] VIEW … */
 bool sx_statement_names(const char *sql) {
-    static const char *const kinds[] = {"VIEW", "MACRO", "FUNCTION", "SCHEMA", "TYPE", NULL};
+    static const char *const kinds[] = {"RECURSIVE", "VIEW", "MACRO", "FUNCTION", "SCHEMA", "TYPE", NULL};
     char word[MAX_WORD_BYTES];
     const char *at = next_word(sql, word);
     if (strcmp(word, "CREATE") != 0)
-        return strcmp(word, "DROP") == 0;
+        return strcmp(word, "DROP") == 0 || strcmp(word, "ALTER") == 0;
     const char *behind = next_word(at, word);
     if (strcmp(word, "OR") == 0)
         at = next_word(behind, word);
@@ -104,12 +117,17 @@ static bool creates_temporary(const char *sql) {
     return strcmp(word, "TEMP") == 0 || strcmp(word, "TEMPORARY") == 0;
 }
 
+enum sx_status sx_statement_refuse_temporary(const char *sql, struct sx_error *error) {
+    return creates_temporary(sql)
+               ? sx_error_set(error, SX_QUERY,
+                              "temporary tables and views do not outlast their statement; leave out TEMP")
+               : SX_OK;
+}
+
 enum sx_status sx_statement_check(const char *sql, duckdb_statement_type type, struct sx_error *error) {
     static const char *const not_selects[] = {"PRAGMA", "EXECUTE", "CALL", NULL};
     char word[MAX_WORD_BYTES];
-    if (creates_temporary(sql))
-        return sx_error_set(error, SX_QUERY,
-                            "temporary tables and views do not outlast their statement; leave out TEMP");
+    SX_TRY(sx_statement_refuse_temporary(sql, error));
     if (type == DUCKDB_STATEMENT_TYPE_SELECT && !begins_with_one_of(sql, not_selects))
         return SX_OK;
     next_word(sql, word);

@@ -14,6 +14,7 @@ import duckdb
 
 from check import Checks, require, scratch_directory
 from oracle import TIMEOUT_S, Tables, query_stachio, run_stachio, stachio_command
+from test_interrupt import has_handler
 
 CLOSED_PIPE, INTERRUPTED = 141, 130
 DUCKDB_ANSWERS = "stachio: DuckDB answers: "
@@ -309,6 +310,9 @@ def check_interrupt(tables, sql, *options):
 def end_by(process, number):
     """Status and stderr of a process that gets a signal where it waits for the other side of a pipe."""
     try:
+        deadline = time.monotonic() + TIMEOUT_S
+        while not has_handler(process.pid) and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.01)
         time.sleep(3 if IS_SLOW else 1)
         require(process.poll() is None, f"status {process.returncode} before the signal")
         process.send_signal(number)
