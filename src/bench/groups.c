@@ -77,7 +77,7 @@ static void group_by(struct bench *bench, int64_t rows, int64_t groups, struct s
 }
 
 void bench_groups(struct bench *bench, int64_t rows) {
-    static const int64_t counts[] = {1, 4, 1000, 1000000, 10000000};
+    static const int64_t counts[] = {1, 4, 1000, 1000000, 10000000, 100000000};
     const struct sx_type number = sx_type_of(SX_TYPE_I64), text = sx_type_of(SX_TYPE_VARCHAR);
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         if (counts[i] > rows)

@@ -1,4 +1,5 @@
-/* Hash join: the build, the probe with its payload, and the runtime filter. Half of the probe rows match. */
+/* Hash join: the build, the probe with its payload, and the runtime filter. Half of the probe rows match; all
+ * where the build side is one key's. */
 #include "bench/case.h"
 
 enum { MOST_PAYLOAD = 4, FIRST_BUILD_COLUMN = 1, TABLE_BYTES = 8 + 8 /* a slot and a key */ };
@@ -21,6 +22,10 @@ static int64_t n_keys(const struct bench_case *c) {
     return c->count / c->copies;
 }
 
+static int64_t n_probe_keys(const struct bench_case *c) {
+    return c->copies == c->count ? 1 : 2 * n_keys(c);
+}
+
 /* The worker's share of the build side: keys, then payload. */
 static enum sx_status make_build_side(struct bench_worker *worker, const struct bench_case *c,
                                       struct sx_tensor *out_columns) {
@@ -41,9 +46,9 @@ out:
 static enum sx_status prepare(struct bench_worker *worker, struct bench_case *c) {
     struct sx_tensor numbers = {0};
     SX_TRY(make_build_side(worker, c, &worker->columns[FIRST_BUILD_COLUMN]));
-    SX_TRY(
-        bench_values(worker, sx_type_of(SX_TYPE_I64), 2 * n_keys(c), worker->first, worker->rows, &numbers));
-    enum sx_status status = spread_keys(worker, &numbers, 2 * n_keys(c), &worker->columns[0]);
+    SX_TRY(bench_values(worker, sx_type_of(SX_TYPE_I64), n_probe_keys(c), worker->first, worker->rows,
+                        &numbers));
+    enum sx_status status = spread_keys(worker, &numbers, n_probe_keys(c), &worker->columns[0]);
     sx_tensor_release(&numbers);
     return status;
 }
@@ -144,8 +149,8 @@ static enum sx_status use_filter(struct bench_worker *worker, struct bench_case 
 /* ---- cases ---- */
 
 static void name(struct bench_case *c) {
-    bench_name(c, "%lld build rows, %s, payload %d", (long long)c->count,
-               c->copies > 1 ? "10 a key" : "unique", c->n_payload);
+    const char *keys = c->copies == c->count ? "one key" : c->copies > 1 ? "10 a key" : "unique";
+    bench_name(c, "%lld build rows, %s, payload %d", (long long)c->count, keys, c->n_payload);
 }
 
 static struct bench_case join_case(const char *primitive, int64_t rows, int64_t build_rows, int copies,
@@ -175,7 +180,8 @@ static void measure_build(struct bench *bench, int64_t build_rows, int copies, i
 static void measure_probe(struct bench *bench, int64_t rows, int64_t build_rows, int copies, int n_payload) {
     struct bench_case c = join_case("join_probe", rows, build_rows, copies, n_payload);
     c.use = use_probe;
-    const double sector = bench_sector(bench, (double)build_rows * TABLE_BYTES), pairs = 0.5 * copies;
+    const double sector = bench_sector(bench, (double)build_rows * TABLE_BYTES);
+    const double pairs = (double)copies * (double)n_keys(&c) / (double)n_probe_keys(&c);
     c.bytes =
         (8 + 2 * sector + pairs * (12 + n_payload * (8 + 8 + (sector > 0 ? sector : 8)))) * (double)rows;
     name(&c);
@@ -188,6 +194,14 @@ static void measure_filter(struct bench *bench, int64_t rows, int64_t build_rows
     c.bytes = (8 + bench_sector(bench, (double)build_rows * TABLE_BYTES) + 0.5 * 4) * (double)rows;
     name(&c);
     bench_measure(bench, &c);
+}
+
+/* About as many pairs as `rows`, all of one key: what a pair costs must not grow with the key's rows. */
+static void measure_one_key(struct bench *bench, int64_t rows) {
+    enum { MOST_BUILD_ROWS = 1000000 };
+    const int build_rows = rows < MOST_BUILD_ROWS ? (int)rows : MOST_BUILD_ROWS;
+    measure_build(bench, build_rows, build_rows, 1);
+    measure_probe(bench, rows / build_rows, build_rows, build_rows, 1);
 }
 
 void bench_joins(struct bench *bench, int64_t rows) {
@@ -203,4 +217,5 @@ void bench_joins(struct bench *bench, int64_t rows) {
             }
         measure_filter(bench, rows, build_rows);
     }
+    measure_one_key(bench, rows);
 }

@@ -145,9 +145,12 @@ enum sx_status sx_cuda_join_finish(struct sx_stream *base, struct sx_join *join,
     if (join->track_matches)
         SX_GO(make_marks(stream, join));
     SX_GO(find_ranges(stream, join, &ranges));
-    SX_GO(cuda_download(stream, join->ranges, ranges->data, (size_t)join->n_keys * sizeof *join->ranges,
-                        "ranges of a join's keys"));
-    SX_GO(cuda_sync(stream, "a build side is whole")); /* also where there are no keys: others may build */
+    /* Either waits until the build side is whole: others may build. */
+    if (join->n_keys > 0)
+        SX_GO(cuda_download(stream, join->ranges, ranges->data, (size_t)join->n_keys * sizeof *join->ranges,
+                            "ranges of a join's keys"));
+    else
+        SX_GO(cuda_sync(stream, "a build side is whole"));
     *out_parts = 1;
 out:
     sx_buffer_release(ranges);
