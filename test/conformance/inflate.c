@@ -82,7 +82,7 @@ static void make_plain(struct conformance *c, enum content content, size_t lengt
     }
 }
 
-/* Zstd as other writers make it: any level, a small window, without the size, with a checksum. */
+/* Zstd as other writers make it: any level, a small window, with a checksum. */
 static void zstd_stream(struct conformance *c, const struct bytes *plain, struct bytes *out) {
     static const int levels[] = {-50, -5, 1, 2, 3, 5, 7, 9, 12, 15, 17, 19, 22};
     const uint64_t random = conformance_random(c);
@@ -90,7 +90,6 @@ static void zstd_stream(struct conformance *c, const struct bytes *plain, struct
     uint8_t *place = malloc(room);
     ZSTD_CCtx *context = ZSTD_createCCtx();
     assert(place && context);
-    ZSTD_CCtx_setParameter(context, ZSTD_c_contentSizeFlag, random & 1);
     ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, random >> 1 & 1);
     ZSTD_CCtx_setParameter(
         context, ZSTD_c_compressionLevel,
@@ -421,6 +420,23 @@ static void try_frames(struct conformance *c, const struct functions *f) {
     sx_codecs_destroy(codecs);
 }
 
+/* A frame that does not tell its size is a fault, whatever room there is for it. */
+static void try_unsized(struct conformance *c, const struct functions *f) {
+    for (int round = 0; round < 60; round++) {
+        struct pieces pieces = {.codec = SX_CODEC_ZSTD};
+        struct piece *piece = add_piece(&pieces);
+        make_plain(c, (enum content)(round % N_CONTENTS), 1 + conformance_random(c) % 1000, &piece->plain);
+        encode_zstd_unsized(piece->plain.data, piece->plain.length, &piece->stored);
+        piece->is_wrong = true;
+        if (round % 2)
+            damage_piece(c, round % 4 == 1 ? SHORTER_PLAIN : LONGER_PLAIN, piece);
+        if (piece->plain.length > 0)
+            run_pieces(c, f, &pieces);
+        else
+            pieces_release(&pieces);
+    }
+}
+
 static void try_refusals(struct conformance *c, const struct functions *f) {
     struct cuda_device *device = (struct cuda_device *)(uintptr_t)c->backend;
     struct cuda_stream *stream = (struct cuda_stream *)c->stream;
@@ -481,5 +497,6 @@ void conform_inflate(struct conformance *c) {
         return;
     try_split(c, &f);
     try_frames(c, &f);
+    try_unsized(c, &f);
     try_little_memory(c, &f);
 }

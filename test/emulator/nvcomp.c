@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <zstd.h>
+
 #include "backend/cuda/nvcomp.h"
 #include "tensor/codec.h"
 
@@ -57,6 +59,8 @@ static enum nvcomp_status decompress_chunk(struct sx_codecs **codecs, const stru
     if (!stored || !plain)
         refuse("no memory");
     memcpy(stored, batch->stored[i], stored_bytes);
+    if (batch->codec == SX_CODEC_ZSTD && ZSTD_getFrameContentSize(stored, stored_bytes) > room)
+        refuse("a frame that may become more than there is room for");
     enum sx_status status =
         sx_codec_decompress(codecs, batch->codec, stored, stored_bytes, plain, room, &error);
     if (status == SX_OK)

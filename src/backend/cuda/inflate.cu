@@ -110,7 +110,7 @@ struct zstd_walk {
     bool has_tree, has_tables;
 };
 
-/* False: no frame, or one of another size, or one that needs a dictionary. */
+/* False: no frame, or one of another size or that does not tell it, or one that needs a dictionary. */
 __device__ static inline bool zstd_frame(const struct inflate_piece &piece, struct zstd_walk *walk) {
     const uint64_t head = load_bytes(piece, 0, 6);
     const uint32_t flags = head >> 32 & 0xff, window = head >> 40 & 0xff;
@@ -120,7 +120,7 @@ __device__ static inline bool zstd_frame(const struct inflate_piece &piece, stru
     const uint32_t size_kind = flags >> 6, size_bytes = size_kind ? 1u << size_kind : is_single;
     const uint32_t size_at = is_single ? 5 : 6;
     const uint64_t size = load_bytes(piece, size_at, size_bytes) + (size_bytes == 2 ? 256 : 0);
-    if (size_bytes && size != piece.plain_bytes)
+    if (size_bytes == 0 || size != piece.plain_bytes)
         return false;
     uint64_t window_bytes = (uint64_t)1 << (10 + (window >> 3));
     window_bytes += window_bytes / 8 * (window & 7);
