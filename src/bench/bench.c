@@ -5,7 +5,7 @@
 #include "bench/case.h"
 
 /* The copy's size does not follow the others': it is what the memory can do, without caches. */
-static const int64_t copy_rows = 16 << 20;
+static const int64_t host_copy_rows = 16 << 20, device_copy_rows = 64 << 20;
 
 static void destroy(struct bench *bench) {
     for (int w = 0; bench->workers && w < bench->n_workers; w++)
@@ -40,6 +40,7 @@ static void measure_copy(struct bench *bench) {
     struct sx_bench_options all = *options;
     all.filter = NULL;
     bench->options = &all;
+    const int64_t copy_rows = bench->is_host ? host_copy_rows : device_copy_rows;
     int64_t largest = 0;
     for (int i = 0; i < options->n_rows; i++)
         largest = options->rows[i] > largest ? options->rows[i] : largest;

@@ -35,6 +35,7 @@ extern const int64_t conformance_rows[];
 extern int conformance_n_rows;
 /* Drops the shapes with more rows: for slow checkers. CONFORMANCE_MAX_ROWS in the environment does it. */
 void conformance_limit_rows(int64_t most);
+bool conformance_may_have(int64_t rows);
 
 /* Leaves out all cases (but for some short ones) that are not in the i-th of n parts of them, dealt out at
  * random but always alike: "i/n" from "0/n" on, what CONFORMANCE_PART says in the environment. False: it is

@@ -338,10 +338,24 @@ static enum sx_status check_rows(struct conformance *c, int64_t rows) {
     return check_masks(c, rows, 0.4);
 }
 
+/* More than any one block or warp looks at. */
+static enum sx_status check_long_mask(struct conformance *c, double nulls) {
+    enum { LONG_ROWS = 140001 };
+    struct sx_tensor mask = {0};
+    if (!conformance_may_have(LONG_ROWS) || !conformance_takes(c))
+        return SX_OK;
+    SX_TRY(conformance_column(c, sx_type_of(SX_TYPE_BOOL), LONG_ROWS, FILL_RANDOM, nulls, &mask));
+    enum sx_status status = check_mask(c, &mask, true);
+    sx_tensor_release(&mask);
+    return status;
+}
+
 void conform_move(struct conformance *c) {
     for (int i = 0; i < conformance_n_rows; i++) {
         enum sx_status status = check_rows(c, conformance_rows[i]);
         const char *text = c->stream->error.text[0] ? c->stream->error.text : c->error.text;
         CONFORM(c, status == SX_OK, "%lld rows: %s", (long long)conformance_rows[i], text);
     }
+    CONFORM(c, check_long_mask(c, 0) == SX_OK && check_long_mask(c, 0.998) == SX_OK, "long masks: %s",
+            c->stream->error.text);
 }

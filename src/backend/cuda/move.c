@@ -144,15 +144,24 @@ static enum sx_status join_heaps(struct cuda_stream *stream, const struct sx_ten
     return status;
 }
 
+static void concat_part(struct cuda_stream *stream, const struct sx_tensor *column, size_t width, char *to,
+                        uint8_t *to_valid) {
+    const bool are_words = ((uintptr_t)to | (uintptr_t)column->values) % sizeof(uint64_t) == 0;
+    if (column->layout == SX_FLAT && !column->valid && !to_valid && are_words)
+        cuda_copy_bytes(stream->handle, to, column->values, (size_t)column->length * width);
+    else
+        cuda_gather_values(stream->handle, cuda_column_of(column), NULL, false, (int)width, column->length,
+                           to, to_valid);
+}
+
 static void concat_parts(struct cuda_stream *stream, const struct sx_tensor *const *columns, int64_t n,
                          struct sx_tensor *out) {
     const size_t width = sx_type_bytes(out->type);
     int64_t at = 0;
     for (int64_t i = 0; i < n; i++) {
         if (columns[i]->length > 0)
-            cuda_gather_values(stream->handle, cuda_column_of(columns[i]), NULL, false, (int)width,
-                               columns[i]->length, (char *)out->values + (size_t)at * width,
-                               out->valid ? out->valid + at : NULL);
+            concat_part(stream, columns[i], width, (char *)out->values + (size_t)at * width,
+                        out->valid ? out->valid + at : NULL);
         at += columns[i]->length;
     }
 }

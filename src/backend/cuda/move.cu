@@ -9,11 +9,21 @@ struct alignas(16) word16_aligned {
     uint64_t low, high;
 };
 
-/* Words, and then bytes that are left. */
+/* Words, some of a thread on their way at the same time, and then bytes that are left. */
 __global__ void copy_bytes(uint8_t *to, const uint8_t *from, int64_t bytes) {
+    constexpr int EACH = 4;
     const int64_t n = bytes / (int64_t)sizeof(uint64_t), rest = n * (int64_t)sizeof(uint64_t);
-    for (int64_t i = cuda_thread(); i < n; i += cuda_threads())
-        ((uint64_t *)to)[i] = ((const uint64_t *)from)[i];
+    const uint64_t *words = (const uint64_t *)from;
+    int64_t i = cuda_thread();
+    for (; i < n - (EACH - 1) * cuda_threads(); i += EACH * cuda_threads()) {
+        uint64_t held[EACH];
+        for (int k = 0; k < EACH; k++)
+            held[k] = words[i + k * cuda_threads()];
+        for (int k = 0; k < EACH; k++)
+            ((uint64_t *)to)[i + k * cuda_threads()] = held[k];
+    }
+    for (; i < n; i += cuda_threads())
+        ((uint64_t *)to)[i] = words[i];
     for (int64_t i = rest + cuda_thread(); i < bytes; i += cuda_threads())
         to[i] = from[i];
 }

@@ -1,5 +1,5 @@
-/* Prefix sums and the selection of flagged positions. Three steps: each block's sum, the sums of those, and
- * each block again with what stands before it. Blocks take TILE elements. */
+/* Prefix sums and the selection of flagged positions. Sums take three steps: each block's sum, the sums of
+ * those, and each block again with what stands before it. Blocks take TILE elements. */
 #include "backend/cuda/block.h"
 #include "backend/cuda/launch.h"
 
@@ -25,12 +25,16 @@ template <typename T> __global__ void tile_sums(const T *in, int64_t n, int64_t 
 /* One block: sums[i] becomes the sum of those before it; the sum of all goes to sums[n]. */
 __global__ void scan_sums(int64_t *sums, int64_t n) {
     int64_t before = 0;
-    for (int64_t base = 0; base < n; base += CUDA_THREADS) {
-        const int64_t i = base + threadIdx.x;
-        int64_t total;
-        const int64_t exclusive = block_exclusive(i < n ? sums[i] : 0, &total);
-        if (i < n)
-            sums[i] = before + exclusive;
+    for (int64_t base = 0; base < n; base += TILE) {
+        const int64_t first = base + (int64_t)threadIdx.x * ITEMS;
+        int64_t values[ITEMS], sum = 0, total;
+        for (int k = 0; k < ITEMS; k++)
+            sum += values[k] = tile_value(sums, first + k, n);
+        int64_t so_far = before + block_exclusive(sum, &total);
+        for (int k = 0; k < ITEMS && first + k < n; k++) {
+            sums[first + k] = so_far;
+            so_far += values[k];
+        }
         before += total;
     }
     if (threadIdx.x == 0)
@@ -52,22 +56,6 @@ template <typename T> __global__ void scan_tiles(const T *in, int64_t n, const i
         out[n] = sums[gridDim.x];
 }
 
-template <typename I>
-__global__ void write_selected(const uint8_t *flags, int64_t n, const int64_t *sums, int64_t first_row,
-                               I *out, int64_t *out_count) {
-    const int64_t first = (int64_t)blockIdx.x * TILE + (int64_t)threadIdx.x * ITEMS;
-    int64_t count = 0, total;
-    bool set[ITEMS];
-    for (int k = 0; k < ITEMS; k++)
-        count += set[k] = tile_value(flags, first + k, n) != 0;
-    int64_t at = sums[blockIdx.x] + block_exclusive(count, &total);
-    for (int k = 0; k < ITEMS; k++)
-        if (set[k])
-            out[at++] = (I)(first_row + first + k);
-    if (blockIdx.x == gridDim.x - 1 && threadIdx.x == 0)
-        *out_count = sums[gridDim.x];
-}
-
 static int64_t n_tiles(int64_t n) {
     return n > 0 ? (n + TILE - 1) / TILE : 1;
 }
@@ -86,12 +74,118 @@ static void exclusive_sum(cudaStream_t stream, const T *in, int64_t n, int64_t *
     SX_LAUNCH(scan_tiles, (unsigned)n_tiles(n), CUDA_THREADS, 0, stream, in, n, sums, out);
 }
 
+/* ---- selection ---- */
+
+/* In one pass: a tile learns how many positions stand before it from the tiles in front of it, which have
+ * told either how many they have themselves or how many there are up to their end (decoupled look-back:
+ * Merrill and Garland, "Single-pass Parallel Prefix Scan with Decoupled Look-back", 2016). Tiles are numbered
+ * in the order in which blocks begin, so that whom a tile waits for is at work. A word tells all, so that no
+ * fence is needed. */
+
+typedef unsigned long long scan_word;
+
+enum { SELECT_ITEMS = 16, SELECT_TILE = CUDA_THREADS * SELECT_ITEMS };
+enum { TOLD_NOTHING, TOLD_OWN, TOLD_ALL, TOLD_BITS = 2, TOLD_MASK = (1 << TOLD_BITS) - 1 };
+
+/* Zeroed where there is more than one tile. */
+struct select_scratch {
+    scan_word n_begun;
+    scan_word told[]; /* by each tile: a number, and whose */
+};
+
+struct alignas(16) flag_words {
+    uint32_t words[SELECT_ITEMS / sizeof(uint32_t)];
+};
+
+/* A bit for each byte that is not zero. */
+__device__ static inline uint32_t set_bytes(uint32_t word) {
+    const uint32_t high = (((word & 0x7f7f7f7f) + 0x7f7f7f7f) | word) & 0x80808080;
+    return (high >> 7 | high >> 14 | high >> 21 | high >> 28) & 0xf;
+}
+
+/* A bit for each of SELECT_ITEMS flags from `first` on. */
+__device__ static inline uint32_t set_flags(const uint8_t *flags, int64_t first, int64_t n) {
+    uint32_t bits = 0;
+    if (first + SELECT_ITEMS <= n && (uintptr_t)flags % sizeof(struct flag_words) == 0) {
+        const struct flag_words held = *(const struct flag_words *)(flags + first);
+        for (int w = 0; w < SELECT_ITEMS / (int)sizeof(uint32_t); w++)
+            bits |= set_bytes(held.words[w]) << 4 * w;
+        return bits;
+    }
+    for (int k = 0; k < SELECT_ITEMS; k++)
+        bits |= (uint32_t)(tile_value(flags, first + k, n) != 0) << k;
+    return bits;
+}
+
+/* A warp: what tiles in front of `tile` have in sum. */
+__device__ static inline int64_t look_back(const scan_word *told, int64_t tile) {
+    const int lane = (int)threadIdx.x % CUDA_WARP;
+    int64_t before = 0;
+    for (int64_t last = tile - 1; last >= 0; last -= CUDA_WARP) {
+        const int64_t at = last - lane;
+        scan_word word = at < 0 ? (scan_word)TOLD_ALL : (scan_word)TOLD_NOTHING;
+        while ((word & TOLD_MASK) == TOLD_NOTHING)
+            word = *(const volatile scan_word *)(told + at);
+        const uint32_t all = __ballot_sync(0xffffffffu, (word & TOLD_MASK) == TOLD_ALL);
+        const bool counts = all == 0 || lane < __ffs((int)all);
+        before += __shfl_sync(0xffffffffu, warp_inclusive(counts ? (int64_t)(word >> TOLD_BITS) : 0),
+                              CUDA_WARP - 1);
+        if (all)
+            break;
+    }
+    return before;
+}
+
+/* The first warp, for a tile of `total` positions. */
+__device__ static inline int64_t tell_and_look_back(scan_word *told, int64_t tile, int64_t total) {
+    if (threadIdx.x == 0)
+        atomicExch(&told[tile], (scan_word)total << TOLD_BITS | (tile == 0 ? TOLD_ALL : TOLD_OWN));
+    const int64_t before = look_back(told, tile);
+    if (threadIdx.x == 0 && tile > 0)
+        atomicExch(&told[tile], (scan_word)(before + total) << TOLD_BITS | TOLD_ALL);
+    return before;
+}
+
+template <typename I>
+__global__ void select_tiles(const uint8_t *flags, int64_t n, int64_t first_row, I *out, int64_t *out_count,
+                             struct select_scratch *scratch) {
+    __shared__ uint16_t places[SELECT_TILE]; /* in the tile */
+    __shared__ int64_t shared_tile, shared_before;
+    const bool is_only = gridDim.x == 1;
+    if (threadIdx.x == 0)
+        shared_tile = is_only ? 0 : (int64_t)atomicAdd(&scratch->n_begun, (scan_word)1);
+    __syncthreads();
+    const int64_t tile = shared_tile, base = tile * SELECT_TILE;
+    const int mine = (int)threadIdx.x * SELECT_ITEMS;
+    uint32_t bits = set_flags(flags, base + mine, n);
+    int total, at = block_exclusive(__popc(bits), &total);
+    if (threadIdx.x < CUDA_WARP) {
+        const int64_t before = is_only ? 0 : tell_and_look_back(scratch->told, tile, total);
+        if (threadIdx.x == 0)
+            shared_before = before;
+    }
+    for (; bits; bits &= bits - 1)
+        places[at++] = (uint16_t)(mine + __ffs((int)bits) - 1);
+    __syncthreads();
+    const int64_t before = shared_before;
+    for (int i = (int)threadIdx.x; i < total; i += CUDA_THREADS)
+        out[before + i] = (I)(first_row + base + places[i]);
+    if (tile == (int64_t)gridDim.x - 1 && threadIdx.x == 0)
+        *out_count = before + total;
+}
+
+static int64_t n_select_tiles(int64_t n) {
+    return n > 0 ? (n + SELECT_TILE - 1) / SELECT_TILE : 1;
+}
+
 template <typename I>
 static void select_flags(cudaStream_t stream, const uint8_t *flags, int64_t n, int64_t first, I *out_index,
                          int64_t *out_count, void *scratch) {
-    const int64_t *sums = sum_tiles(stream, flags, n, scratch);
-    SX_LAUNCH(write_selected, (unsigned)n_tiles(n), CUDA_THREADS, 0, stream, flags, n, sums, first, out_index,
-              out_count);
+    const int64_t tiles = n_select_tiles(n);
+    if (tiles > 1)
+        (void)cudaMemsetAsync(scratch, 0, cuda_select_bytes(n), stream);
+    SX_LAUNCH(select_tiles, (unsigned)tiles, CUDA_THREADS, 0, stream, flags, n, first, out_index, out_count,
+              (struct select_scratch *)scratch);
 }
 
 extern "C" {
@@ -106,7 +200,7 @@ void cuda_exclusive_sum_i32(cudaStream_t stream, const int32_t *in, int64_t n, i
     exclusive_sum(stream, in, n, out, scratch);
 }
 size_t cuda_select_bytes(int64_t n) {
-    return cuda_exclusive_sum_bytes(n);
+    return sizeof(struct select_scratch) + (size_t)n_select_tiles(n) * sizeof(scan_word);
 }
 void cuda_select_flags(cudaStream_t stream, const uint8_t *flags, int64_t n, int32_t *out_index,
                        int64_t *out_count, void *scratch) {
