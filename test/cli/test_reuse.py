@@ -31,6 +31,7 @@ RANGES = ("SELECT (SELECT sum(v) FROM t WHERE v BETWEEN 100 AND 300) AS a, (SELE
           "(SELECT sum(v) + count(t) FROM t WHERE v BETWEEN 2000 AND 2100) AS c, (SELECT min(t) FROM t WHERE v >= 0) AS d")
 TPCH = (2, 11, 17, 18, 20, 21, 22)
 WIDE_COLUMNS, WIDE_ROWS, WIDE_LIMIT = 8, 100_000, "14MB"
+RANGE_ROWS, PIECE_ROWS, RANGE_ENTRIES = 60_000, 1024, 20_000
 NOT_KEPT = ("off", "host")
 
 
@@ -88,6 +89,11 @@ def check_little(tables, sql, cache, limit_kb, threads=1):
     require(without.status in (0, 4), str(without))
 
 
+def peaks_of(run):
+    """Of the device's memory, of each statement."""
+    return [bytes_of(text) for text in re.findall(r"^Peak memory.* on the GPU ([\d.]+ \w+)", run.succeeded().out.decode(), re.M)]
+
+
 def check_memory(scratch, cache):
     """Many columns one after another take no more of the device's memory than a few. (With a limit,
     since the second query takes more where there is room, which would hide columns that stay.)"""
@@ -97,11 +103,27 @@ def check_memory(scratch, cache):
     tables = Tables(globs={"t": path})
     statements = [f"SELECT count(*) AS n FROM t WHERE c{c} >= (SELECT avg(c{c}) FROM t)" for c in range(WIDE_COLUMNS)]
     limit = ("--device-memory-limit", WIDE_LIMIT)
-    out = run(tables, cache, statements, "--analyze", "--threads", "1", *limit).succeeded().out.decode()
-    peaks = [bytes_of(text) for text in re.findall(r"^Peak memory.* on the GPU ([\d.]+ \w+)", out, re.M)]
+    peaks = peaks_of(run(tables, cache, statements, "--analyze", "--threads", "1", *limit))
     column = WIDE_ROWS * 8
-    require(len(peaks) == WIDE_COLUMNS and peaks[0] > column, out)
+    require(len(peaks) == WIDE_COLUMNS and peaks[0] > column, str(peaks))
     require(peaks[-1] - peaks[1] < column, f"a column has {column} bytes; the device's peak is {peaks}")
+
+
+def check_ranges(scratch):
+    """What page pruning leaves in many pieces takes about as much of the device's memory as all of it, and gives the same:
+    one dictionary for all pieces, and pages decompressed once."""
+    path = os.path.join(scratch, "ranges.parquet")
+    rows = range(RANGE_ROWS)
+    pq.write_table(pa.table({"a": pa.array([i // PIECE_ROWS % 2 for i in rows], pa.int32()),
+                             "v": pa.array([i * 7919 % RANGE_ENTRIES for i in rows], pa.int64()),
+                             "s": [f"a text of some length {i * 7919 % RANGE_ENTRIES}" for i in rows]}), path,
+                   max_rows_per_page=PIECE_ROWS, write_page_index=True, dictionary_pagesize_limit=1 << 24, compression="snappy")
+    tables = Tables(globs={"t": path})
+    sql = "SELECT count(*) AS n, sum(v) AS v, max(s) AS s FROM t WHERE {} = 1"
+    pruned, whole = (run(tables, "off", [sql.format(column)], "--threads", "1") for column in ("a", "a + v * 0"))
+    require(pruned.succeeded().out == whole.succeeded().out, f"{pruned}\n{whole}")
+    pruned, whole = (peaks_of(run(tables, "off", [sql.format(column)], "--threads", "1", "--analyze"))[0] for column in ("a", "a + v * 0"))
+    require(pruned < 2 * whole, f"pruned {pruned} bytes, whole {whole}")
 
 
 def check_damaged(scratch, codec, cache):
@@ -135,6 +157,7 @@ def cases(scratch):
             folder = os.path.join(scratch, f"{codec}-damaged-{cache}")
             os.makedirs(folder)
             yield f"damaged, {codec}, {cache}", functools.partial(check_damaged, folder, codec, cache)
+    yield "many ranges of rows", functools.partial(check_ranges, scratch)
     for cache in NOT_KEPT:
         yield f"memory, {cache}", functools.partial(check_memory, scratch, cache)
         if os.environ["STACHIO_CUDA_LIBRARY"] == EMULATED and os.path.exists(CUFILE):

@@ -659,4 +659,5 @@ void conform_group(struct conformance *c) {
     conform_overflow(c, 1);
     conform_overflow(c, 2);
     conform_cancel(c);
+    conform_group_failed(c);
 }

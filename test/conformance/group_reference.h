@@ -26,4 +26,8 @@ void group_reference_check(struct conformance *c, struct group_reference *refere
 void group_reference_check_all(struct conformance *c, const struct group_reference *reference,
                                const char *title);
 
+/* ---- group_failed.c ---- */
+
+void conform_group_failed(struct conformance *c);
+
 #endif

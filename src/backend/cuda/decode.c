@@ -162,7 +162,9 @@ static struct decode_column *entries_of(struct decode_call *call, int r) {
     return call->dictionaries[r].n_pages > 0 ? &call->dictionaries[r] : NULL;
 }
 
+/* Copies brought ahead are waited for first: a synchronisation after a failure covers them, too. */
 static enum sx_status issue(struct decode_call *call) {
+    SX_TRY(cuda_bring_wait(call->stream));
     for (int r = 0; r < call->n_reads; r++)
         SX_TRY(decode_list(call, r));
     call->place = (struct sx_decode_place){-1, -1};

@@ -43,6 +43,7 @@ struct decode_listed {
     struct sx_decoder *decoder;
     int part, index;      /* of the read; in the chunk */
     int64_t plain_at;     /* where in the column's `plain` it is decompressed to; -1: it is not compressed */
+    int32_t same_as;      /* the same page, listed before for rows that another part wants; -1: none */
     uint32_t lead_bytes;  /* V2: levels, which are never compressed */
     const uint8_t *image; /* on the device, the decoder's: has the page decompressed, where */
     const struct cuda_image_page *in_image; /* this tells; NULL: it has not */

@@ -56,7 +56,7 @@ static enum sx_status reserve(struct decode_call *call, struct decode_column *co
             n_pages++;
             n_tiles += (decoder->chunk.pages[i].n_values + DECODE_TILE - 1) / DECODE_TILE;
         }
-        if (decoder->dictionary_page >= 0)
+        if (decoder->dictionary_page >= 0 && (p == 0 || read->parts[p - 1].decoder != decoder))
             n_entry_tiles += decoder->chunk.pages[decoder->dictionary_page].n_values / DECODE_TILE + 1;
     }
     if (n_pages > INT32_MAX || n_tiles > INT32_MAX || n_entry_tiles > INT32_MAX)
@@ -142,6 +142,12 @@ static enum sx_status check_page(struct decode_call *call, const struct decode_l
     return SX_OK;
 }
 
+/* The last page of the list, if it is the decoder's; -1. Parts of a decoder follow each other. */
+static int32_t last_listed(const struct decode_column *column, const struct sx_decoder *decoder) {
+    const int32_t last = column->n_pages - 1;
+    return last >= 0 && column->listed[last].decoder == decoder ? last : -1;
+}
+
 /* Adds it with all its rows wanted. */
 static enum sx_status add_page(struct decode_call *call, struct decode_column *column,
                                struct sx_decoder *decoder, int part, int index,
@@ -149,7 +155,13 @@ static enum sx_status add_page(struct decode_call *call, struct decode_column *c
     const struct sx_page *stored = &decoder->chunk.pages[index];
     struct decode_listed *listed = &column->listed[column->n_pages];
     struct decode_page *page = &column->pages[column->n_pages];
-    *listed = (struct decode_listed){.decoder = decoder, .part = part, .index = index, .plain_at = -1};
+    *listed = (struct decode_listed){.decoder = decoder,
+                                     .part = part,
+                                     .index = index,
+                                     .plain_at = -1,
+                                     .same_as = last_listed(column, decoder)};
+    if (listed->same_as >= 0 && column->listed[listed->same_as].index != index)
+        listed->same_as = -1;
     SX_TRY(check_page(call, listed, stored));
     page->source = (uint8_t)source_of(&decoder->chunk.spec, stored);
     page->first_row = page->out_row = column->rows;
@@ -188,7 +200,8 @@ static enum sx_status check_part(struct decode_call *call, const struct sx_decod
     return SX_OK;
 }
 
-/* The dictionary, behind those of the parts in front; nothing where the chunk has none. */
+/* The dictionary, behind those of the chunks in front, once for all parts of a chunk; nothing where it has
+ * none. */
 static enum sx_status add_dictionary(struct decode_call *call, struct decode_column *entries,
                                      struct sx_decoder *decoder, int part, uint32_t *out_base,
                                      int64_t *out_entries) {
@@ -197,6 +210,12 @@ static enum sx_status add_dictionary(struct decode_call *call, struct decode_col
     *out_entries = -1;
     if (decoder->dictionary_page < 0)
         return SX_OK;
+    const int32_t known = last_listed(entries, decoder);
+    if (known >= 0) {
+        *out_base = (uint32_t)entries->pages[known].first_row;
+        *out_entries = entries->pages[known].n_rows;
+        return SX_OK;
+    }
     SX_TRY(add_page(call, entries, decoder, part, decoder->dictionary_page, &page));
     *out_entries = page->n_rows;
     if (entries->rows > INT32_MAX)

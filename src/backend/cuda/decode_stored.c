@@ -139,6 +139,10 @@ static enum sx_status place_plain(struct decode_call *call, struct decode_column
         const struct sx_page *page = &listed->decoder->chunk.pages[listed->index];
         if (listed->in_image || !decode_is_compressed(listed->decoder, listed->index))
             continue;
+        if (listed->same_as >= 0) {
+            listed->plain_at = column->listed[listed->same_as].plain_at;
+            continue;
+        }
         listed->plain_at = (int64_t)column->plain_bytes;
         column->plain_bytes +=
             (page->plain_bytes - listed->lead_bytes + 2 * ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
@@ -181,6 +185,8 @@ static enum sx_status bring_page(struct decode_inflater *inflater, struct decode
     }
     page->image = (const uint8_t *)column->plain->data + listed->plain_at;
     page->image_bytes = stored->plain_bytes - listed->lead_bytes;
+    if (listed->same_as >= 0)
+        return SX_OK;
     if (page->image_bytes == 0) /* empty pages may have no bytes at all, whatever the codec */
         return SX_OK;
     const struct decode_piece piece = {.decoder = listed->decoder,
@@ -205,7 +211,6 @@ enum sx_status decode_bring(struct decode_call *call) {
     enum sx_status status = SX_OK;
     struct sx_lane *lane = call->stream->base.lane;
     const int64_t began_ns = sx_span_begin(lane);
-    status = cuda_bring_wait(call->stream);
     for (int r = 0; r < call->n_reads && status == SX_OK; r++) {
         status = bring_column(&inflater, &call->dictionaries[r]);
         if (status == SX_OK)

@@ -47,6 +47,7 @@ enum { CUDA_GROUP_STATE_ARRAYS = 4 };
 
 struct sx_group {
     pthread_mutex_t lock; /* held during an update */
+    bool is_broken;       /* an update failed half-way: the table may lead into its batch */
     cudaEvent_t turn;     /* the last update's end: the next one's stream waits for it */
     int n_keys;
     struct cuda_group_key_store *keys;

@@ -47,12 +47,11 @@ static bool has_range(const struct update *update, int a) {
 static enum sx_status find_ranges(const struct update *update, bool *out_any) {
     struct cuda_stream *stream = update->stream;
     const int n_aggregates = update->group->n_aggregates;
-    int64_t *counter;
     *out_any = false;
     for (int a = 0; a < n_aggregates; a++)
         *out_any |= has_range(update, a);
-    for (int i = CUDA_GROUP_RANGES; *out_any && i < CUDA_GROUP_RANGES + 2 * CUDA_GROUP_N_RANGES; i++)
-        SX_TRY(cuda_counter_reset(stream, i, &counter));
+    if (*out_any)
+        SX_TRY(cuda_counters_reset(stream, CUDA_GROUP_RANGES, 2 * CUDA_GROUP_N_RANGES));
     for (int a = 0; a < n_aggregates; a++)
         if (has_range(update, a))
             cuda_group_range(
@@ -287,9 +286,13 @@ enum sx_status sx_cuda_group_update(struct sx_stream *base, struct sx_group *gro
     struct update update = {
         .stream = stream, .group = group, .inputs = inputs, .filters = filters, .rows = rows};
     pthread_mutex_lock(&group->lock);
-    enum sx_status status = cuda_group_take_turn(stream, group);
-    if (status == SX_OK)
+    enum sx_status status = group->is_broken
+                                ? sx_error_set(&base->error, SX_CANCELLED, "another worker has failed")
+                                : cuda_group_take_turn(stream, group);
+    if (status == SX_OK) {
         status = run_update(&update, keys);
+        group->is_broken = status != SX_OK;
+    }
     cuda_group_search_release(group, &update.search);
     if (group->turn) {
         const cudaError_t ended = cudaEventRecord(group->turn, stream->handle);
