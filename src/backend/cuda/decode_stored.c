@@ -139,10 +139,11 @@ static enum sx_status place_plain(struct decode_call *call, struct decode_column
         const struct sx_page *page = &listed->decoder->chunk.pages[listed->index];
         if (listed->in_image || !decode_is_compressed(listed->decoder, listed->index))
             continue;
-        if (listed->same_as >= 0) {
+        if (listed->same_as >= 0)
             listed->plain_at = column->listed[listed->same_as].plain_at;
+        if (listed->plain_at >= 0)
             continue;
-        }
+        listed->same_as = -1;
         listed->plain_at = (int64_t)column->plain_bytes;
         column->plain_bytes +=
             (page->plain_bytes - listed->lead_bytes + 2 * ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
