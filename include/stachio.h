@@ -218,8 +218,8 @@ int stachio_ranks(const struct stachio_db *db);
 /* Does what rank 0 wants until that closes its database. STACHIO_RANK_LOST names a rank that is gone. */
 enum stachio_status stachio_follow(struct stachio_db *db, struct stachio_error *error);
 
-/* Who answers queries created from now on. */
-void stachio_set_engine(struct stachio_db *db, enum stachio_engine engine);
+/* Who answers queries created from now on. STACHIO_USAGE: there is no such engine, and it stays as it was. */
+enum stachio_status stachio_set_engine(struct stachio_db *db, enum stachio_engine engine);
 
 /* Every PATH/NAME.parquet is a table NAME, and so are the .parquet files of PATH/NAME together, in the order
  * of their names (the latter wins where both are there). STACHIO_FILE: unreadable, or without Parquet files.
@@ -616,7 +616,7 @@ enum stachio_compression {
 
 /* The answer's rows are in the order of a column: told in the files, not made by writing. */
 struct stachio_order {
-    int column; /* of the answer, from 0 */
+    int column; /* of the answer, from 0; none of the partition's. STACHIO_USAGE: it has none such */
     int descending;
     int nulls_first;
 };

@@ -20,6 +20,10 @@ void stachio_options_init(struct stachio_options *options) {
     *options = (struct stachio_options){.size_bytes = sizeof *options};
 }
 
+static bool is_engine(enum stachio_engine engine) {
+    return (int)engine >= STACHIO_ENGINE_AUTO && engine <= STACHIO_ENGINE_DUCKDB;
+}
+
 /* The caller's options as far as its header knew them, then defaults. */
 static enum stachio_status read_options(const struct stachio_options *given,
                                         struct stachio_options *out_options, struct stachio_error *error) {
@@ -35,7 +39,7 @@ static enum stachio_status read_options(const struct stachio_options *given,
     if (out_options->threads < 0 || out_options->threads > MAX_THREADS)
         return sx_api_error(error, STACHIO_USAGE, "threads: %d is not within 1 and %d", out_options->threads,
                             (int)MAX_THREADS);
-    if ((int)out_options->engine < STACHIO_ENGINE_AUTO || out_options->engine > STACHIO_ENGINE_DUCKDB)
+    if (!is_engine(out_options->engine))
         return sx_api_error(error, STACHIO_USAGE, "engine: there is no number %d", (int)out_options->engine);
     if ((int)out_options->device < STACHIO_DEVICE_AUTO || out_options->device > STACHIO_DEVICE_CUDA)
         return sx_api_error(error, STACHIO_USAGE, "device: there is no number %d", (int)out_options->device);
@@ -289,8 +293,11 @@ enum sx_status sx_db_start(struct stachio_db *db, struct sx_error *error) {
     return status;
 }
 
-void stachio_set_engine(struct stachio_db *db, enum stachio_engine engine) {
+enum stachio_status stachio_set_engine(struct stachio_db *db, enum stachio_engine engine) {
+    if (!is_engine(engine))
+        return STACHIO_USAGE;
     atomic_store(&db->engine, (int)engine);
+    return STACHIO_OK;
 }
 
 /* On all ranks. */

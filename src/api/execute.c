@@ -63,7 +63,8 @@ static void set_run(struct stachio_query *query, struct sx_run *run) {
 /* DuckDB takes the query over, if that is allowed. `error` says why stachio can't run it. */
 static enum sx_status fall_back(struct stachio_query *query, struct sx_error *error) {
     if (query->wanted == STACHIO_ENGINE_STACHIO)
-        return sx_error_prefix(error, "stachio can't run the query, and DuckDB may not");
+        return sx_error_prefix(error, "stachio can't %s, and DuckDB may not",
+                               query->write ? "make what is to be written" : "run the query");
     set_run(query, NULL);
     query->engine = STACHIO_ENGINE_DUCKDB;
     query->is_alone = false;

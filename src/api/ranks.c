@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "api/parts.h"
+#include "api/ranks_files.h"
 #include "net/net.h"
 
 /* What rank 0 says: the kind, then texts that are zero-terminated. */
@@ -78,17 +79,18 @@ static size_t common_length(const struct stachio_query *query, const char *pipel
 
 struct agreed {
     uint64_t hash;       /* of the plan */
+    uint64_t files_hash; /* of what it reads */
     size_t memory_bytes; /* of the device */
     bool planned;
 };
 
-static struct agreed own_plan(const struct stachio_query *query) {
+static struct agreed own_plan(const struct stachio_query *query, const struct sx_ranks_files *files) {
     struct sx_arena arena = {0};
     const char *plan = sx_plan_text(&arena, query->plan.root), *pipelines = sx_run_text(query->run, &arena);
     const uint64_t hash = add_text(add_text(UINT64_C(0xcbf29ce484222325), plan, strlen(plan)), pipelines,
                                    common_length(query, pipelines));
     sx_arena_release(&arena);
-    return (struct agreed){hash, query->db->backend->traits.memory_bytes, true};
+    return (struct agreed){hash, files->hash, query->db->backend->traits.memory_bytes, true};
 }
 
 /* Why one of the ranks has no plan, for all of them. `own`: SX_OK where it has one. */
@@ -113,7 +115,7 @@ static void compare_plans(struct stachio_query *query, const struct agreed *all,
     size_t memory_bytes = all[0].memory_bytes;
     for (int r = 0; r < sx_net_size(net); r++) {
         memory_bytes = all[r].memory_bytes < memory_bytes ? all[r].memory_bytes : memory_bytes;
-        if (all[r].hash != all[0].hash)
+        if (out_verdict->status == SX_OK && all[r].hash != all[0].hash)
             (void)sx_error_set(
                 out_verdict, SX_USAGE,
                 "%s has another plan for the query than rank 0: all ranks need the same version, "
@@ -135,18 +137,26 @@ static enum sx_status agree(struct stachio_query *query, enum sx_status planned,
         reason = *error;
         reason.status = planned;
     }
-    const struct agreed own = planned == SX_OK ? own_plan(query) : (struct agreed){0};
+    enum sx_status status = SX_OK;
+    struct sx_ranks_files files = {0};
+    if (planned == SX_OK)
+        SX_GO(sx_ranks_list_files(query, &arena, &files, error));
+    const struct agreed own = planned == SX_OK ? own_plan(query, &files) : (struct agreed){0};
     struct agreed *all = SX_ARENA_ARRAY(&arena, sx_net_size(net), struct agreed);
-    enum sx_status status =
-        all ? sx_net_gather(net, &own, sizeof own, all, &query->cancel, error) : no_memory(error);
-    bool all_planned = true;
-    for (int r = 0; status == SX_OK && r < sx_net_size(net); r++)
+    SX_GO(all ? sx_net_gather(net, &own, sizeof own, all, &query->cancel, error) : no_memory(error));
+    bool all_planned = true, same_files = true;
+    for (int r = 0; r < sx_net_size(net); r++) {
         all_planned &= all[r].planned;
-    if (status == SX_OK && all_planned)
+        same_files &= all[r].files_hash == all[0].files_hash;
+    }
+    if (all_planned)
         compare_plans(query, all, out_verdict);
-    else if (status == SX_OK)
-        status = gather_reason(query, &reason, out_verdict, error);
+    else
+        SX_GO(gather_reason(query, &reason, out_verdict, error));
     query->differs = out_verdict->status != SX_OK && sx_frontend_may_change(query->db->frontend, query->sql);
+    if (out_verdict->status == SX_OK && !same_files)
+        SX_GO(sx_ranks_compare_files(query, &files, out_verdict, error));
+out:
     sx_arena_release(&arena);
     return status;
 }

@@ -29,6 +29,9 @@ static enum stachio_status check_options(const struct stachio_write_options *opt
                             (int)options->compression);
     if (options->file_rows < 0 || options->file_bytes < 0 || options->n_partition < 0)
         return sx_api_error(error, STACHIO_USAGE, "file_rows, file_bytes or n_partition is negative");
+    if (options->n_orders < 0 || (options->n_orders && !options->orders))
+        return sx_api_error(error, STACHIO_USAGE, "orders: n_orders is %d%s", options->n_orders,
+                            options->orders ? "" : " of none");
     return STACHIO_OK;
 }
 

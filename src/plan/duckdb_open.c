@@ -142,16 +142,26 @@ void sx_frontend_interrupt(struct sx_frontend *frontend) {
 
 /* ---- tables ---- */
 
+/* Opening a pipe for reading waits for who writes, for ever. A file that is not there is for others to
+ * report. */
+static enum sx_status check_regular(const char *path, struct sx_error *error) {
+    struct stat status;
+    if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
+        return sx_error_set(error, SX_FILE, "%s: is not a regular file", path);
+    return SX_OK;
+}
+
 static enum sx_status check_file(const char *path, struct sx_error *error) {
     struct stat status;
-    int file = open(path, O_RDONLY | O_CLOEXEC);
+    SX_TRY(check_regular(path, error));
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (file < 0)
         return sx_error_set(error, SX_FILE, "%s: %s", path, strerror(errno));
     int failed = fstat(file, &status) != 0;
     close(file);
-    if (failed || S_ISDIR(status.st_mode))
-        return sx_error_set(error, SX_FILE, "%s: not a file", path);
-    if (S_ISREG(status.st_mode) && status.st_size == 0)
+    if (failed || !S_ISREG(status.st_mode))
+        return sx_error_set(error, SX_FILE, "%s: is not a regular file", path);
+    if (status.st_size == 0)
         return sx_error_set(error, SX_FILE, "%s: the file is empty", path);
     return SX_OK;
 }
@@ -339,6 +349,14 @@ enum sx_status sx_duckdb_refuse_parts(const struct sx_frontend *frontend, const 
     return SX_OK;
 }
 
+/* What DuckDB opens by its name, whether the view is made now or was there. */
+static enum sx_status make_file_view(struct sx_frontend *frontend, struct sx_frontend_table *table,
+                                     struct sx_error *error) {
+    for (int i = 0; i < table->n_files; i++)
+        SX_TRY(check_regular(table->files[i], error));
+    return table->view == SX_VIEW_FILES ? SX_OK : make_view(frontend, table, NULL, error);
+}
+
 static enum sx_status make_planning_view(struct sx_frontend *frontend, struct sx_frontend_table *table,
                                          struct sx_error *error) {
     int version = 0;
@@ -349,7 +367,7 @@ static enum sx_status make_planning_view(struct sx_frontend *frontend, struct sx
         table->stand_in_version = version;
         return SX_OK;
     }
-    return table->view == SX_VIEW_FILES ? SX_OK : make_view(frontend, table, NULL, error);
+    return make_file_view(frontend, table, error);
 }
 
 /* Nothing that a statement reaches by other ways than its text, as by query_table, may be a stand-in. */
@@ -357,7 +375,7 @@ static enum sx_status undo_stand_in(struct sx_frontend *frontend, struct sx_fron
                                     struct sx_error *error) {
     struct sx_arena arena = {0};
     struct sx_text sql = {.arena = &arena};
-    enum sx_status status = make_view(frontend, table, NULL, NULL);
+    enum sx_status status = make_file_view(frontend, table, NULL);
     if (status == SX_OK)
         return SX_OK;
     sx_text_add(&sql, "DROP VIEW IF EXISTS memory.main.");
@@ -383,8 +401,8 @@ enum sx_status sx_duckdb_make_views(struct sx_frontend *frontend, const char *sq
                 status = undo_stand_in(frontend, table, error);
         } else if (stand_in) {
             status = make_planning_view(frontend, table, error);
-        } else if (table->view != SX_VIEW_FILES) {
-            status = make_view(frontend, table, NULL, error);
+        } else {
+            status = make_file_view(frontend, table, error);
         }
         if (status == SX_FILE && begins)
             continue;

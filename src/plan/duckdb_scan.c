@@ -120,6 +120,16 @@ static bool column_id(struct scan *s, int32_t position, uint64_t *out_id) {
     return true;
 }
 
+/* The type is what DuckDB takes from the first file. */
+static bool convert_column_type(struct scan *s, struct json_object *type, const char *name,
+                                struct sx_type *out_type) {
+    if (sx_convert_type(s->c, type, name, out_type))
+        return true;
+    if (s->c->b.error->status == SX_UNSUPPORTED)
+        (void)sx_error_prefix(s->c->b.error, "%.900s", s->plan->files[0]);
+    return false;
+}
+
 /* Place among the scan's columns, which the table's column `id` gets if it has none; -1 after an error. */
 static int32_t scan_column(struct scan *s, uint64_t id) {
     struct sx_builder *b = &s->c->b;
@@ -138,7 +148,7 @@ static int32_t scan_column(struct scan *s, uint64_t id) {
     }
     struct sx_scan_column *column = &s->columns[s->n_columns];
     struct json_object *type = sx_json_item(sx_json_member(s->json, "returned_types"), (int32_t)id);
-    if (!sx_convert_type(s->c, type, json_object_get_string(name), &column->type))
+    if (!convert_column_type(s, type, json_object_get_string(name), &column->type))
         return -1;
     column->source =
         sx_arena_copy_text(b->arena, json_object_get_string(name), (size_t)json_object_get_string_len(name));

@@ -39,8 +39,8 @@ enum sx_status sx_file_open(const char *path, int *out_fd, struct sx_file_stamp 
     }
     if (!S_ISREG(found.st_mode)) {
         close(fd);
-        return sx_error_set(error, SX_FILE, "%s: is %s, not a file", path,
-                            S_ISDIR(found.st_mode) ? "a directory" : "a device, pipe or socket");
+        return sx_error_set(error, SX_FILE, "%s: is %s", path,
+                            S_ISDIR(found.st_mode) ? "a directory, not a file" : "not a regular file");
     }
     sx_file_stamp_set(&found, out_stamp);
     *out_fd = fd;

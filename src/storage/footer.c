@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash_table.h"
+
 struct parser {
     struct sx_footer *footer;
     struct sx_thrift in;
@@ -307,6 +309,17 @@ static enum sx_status parse(struct parser *parser, struct sx_error *error) {
     return SX_OK;
 }
 
+static uint64_t hash_bytes(const uint8_t *bytes, size_t length_bytes) {
+    uint64_t hash = length_bytes;
+    for (size_t at = 0; at < length_bytes; at += sizeof hash) {
+        const size_t left = length_bytes - at;
+        uint64_t word = 0;
+        memcpy(&word, bytes + at, left < sizeof word ? left : sizeof word);
+        hash = sx_hash_mix(hash, word);
+    }
+    return hash;
+}
+
 enum sx_status sx_footer_parse(uint8_t *bytes, uint32_t length_bytes, int64_t file_bytes,
                                struct sx_footer **out_footer, struct sx_error *error) {
     struct sx_footer *footer = calloc(1, sizeof *footer);
@@ -317,6 +330,7 @@ enum sx_status sx_footer_parse(uint8_t *bytes, uint32_t length_bytes, int64_t fi
     atomic_init(&footer->references, 1);
     footer->bytes = bytes;
     footer->length_bytes = length_bytes;
+    footer->hash = hash_bytes(bytes, length_bytes);
     footer->file_bytes = file_bytes;
     struct parser parser = {.footer = footer, .in = sx_thrift_from(bytes, length_bytes)};
     enum sx_status status = parse(&parser, error);

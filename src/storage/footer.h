@@ -89,6 +89,7 @@ struct sx_footer {
     struct sx_arena arena;
     uint8_t *bytes; /* statistics point into them */
     uint32_t length_bytes;
+    uint64_t hash; /* of the bytes */
     int64_t file_bytes;
     int64_t n_rows;
     struct sx_schema_element *elements;

@@ -165,4 +165,10 @@ SX_MUST_CHECK enum sx_status sx_storage_is_required(struct sx_storage *storage, 
                                                     int n_files, const char *column, bool *out_required,
                                                     struct sx_error *error);
 
+/* ---- identity.c ---- */
+
+/* Of the files' sizes and footers, and not of their names and times: the same wherever the same files are. */
+SX_MUST_CHECK enum sx_status sx_storage_hash_files(struct sx_storage *storage, const char *const *files,
+                                                   int n_files, uint64_t *out_hash, struct sx_error *error);
+
 #endif

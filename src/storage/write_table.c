@@ -70,6 +70,18 @@ static enum sx_status check_partition(const struct sx_write_table *table, struct
     return SX_OK;
 }
 
+/* A file names its columns by their places in it. */
+static enum sx_status check_orders(const struct sx_write_table *table, struct sx_error *error) {
+    const int first = table->options.n_partition;
+    for (int i = 0; i < table->options.n_orders; i++) {
+        const int column = table->options.orders[i].column;
+        if (column < first || column >= table->n_columns)
+            return sx_error_set(error, SX_USAGE, "orders: column %d is not within %d and %d", column, first,
+                                table->n_columns - 1);
+    }
+    return SX_OK;
+}
+
 static enum sx_status copy(struct sx_write_table *table, const char *path,
                            const struct sx_write_column *columns, struct sx_error *error) {
     table->path = sx_arena_copy_text(&table->arena, path, strlen(path));
@@ -81,6 +93,7 @@ static enum sx_status copy(struct sx_write_table *table, const char *path,
         SX_TRY(sx_write_column_store(&table->columns[c], error));
     }
     SX_TRY(check_partition(table, error));
+    SX_TRY(check_orders(table, error));
     table->folder = table->path;
     return table->is_folder ? make_folder(table, table->path, error) : SX_OK;
 }

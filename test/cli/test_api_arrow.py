@@ -15,6 +15,7 @@ from oracle import stachio_command
 
 import duckdb
 import pyarrow
+import pyarrow.parquet
 
 OK, QUERY, USAGE, FILE, CANCELLED, UNSUPPORTED = 0, 1, 2, 3, 6, 7
 AUTO, STACHIO, DUCKDB = 0, 1, 2
@@ -55,6 +56,17 @@ class Report(ctypes.Structure):
                 ("what_later_headers_add", ctypes.c_char * 512)]
 
 
+class Order(ctypes.Structure):
+    _fields_ = [("column", ctypes.c_int), ("descending", ctypes.c_int), ("nulls_first", ctypes.c_int)]
+
+
+class WriteOptions(ctypes.Structure):
+    _fields_ = [("size_bytes", ctypes.c_size_t), ("row_group_rows", ctypes.c_int64), ("pages", ctypes.c_int),
+                ("page_version", ctypes.c_int), ("checksums", ctypes.c_int), ("encoding", ctypes.c_int),
+                ("compression", ctypes.c_int), ("file_rows", ctypes.c_int64), ("file_bytes", ctypes.c_int64),
+                ("n_partition", ctypes.c_int), ("orders", ctypes.POINTER(Order)), ("n_orders", ctypes.c_int)]
+
+
 class Stream(ctypes.Structure):
     _fields_ = [("callbacks", ctypes.c_void_p * 4), ("private_data", ctypes.c_void_p)]
 
@@ -63,7 +75,7 @@ POINTER = ctypes.c_void_p
 SIGNATURES = {
     "stachio_open": (ctypes.c_int, [POINTER, POINTER, POINTER]),
     "stachio_close": (None, [POINTER]),
-    "stachio_set_engine": (None, [POINTER, ctypes.c_int]),
+    "stachio_set_engine": (ctypes.c_int, [POINTER, ctypes.c_int]),
     "stachio_add_directory": (ctypes.c_int, [POINTER, ctypes.c_char_p, POINTER]),
     "stachio_add_table": (ctypes.c_int, [POINTER, ctypes.c_char_p, ctypes.c_char_p, POINTER]),
     "stachio_tables": (ctypes.c_int, [POINTER, POINTER]),
@@ -72,6 +84,8 @@ SIGNATURES = {
     "stachio_query_destroy": (None, [POINTER]),
     "stachio_query_explain": (ctypes.c_int, [POINTER, POINTER, POINTER]),
     "stachio_query_execute": (ctypes.c_int, [POINTER, POINTER]),
+    "stachio_write_options_init": (None, [POINTER]),
+    "stachio_query_write": (ctypes.c_int, [POINTER, ctypes.c_char_p, POINTER, POINTER]),
     "stachio_query_stream": (ctypes.c_int, [POINTER, POINTER, POINTER]),
     "stachio_query_cancel": (None, [POINTER]),
     "stachio_query_progress": (None, [POINTER, POINTER]),
@@ -185,6 +199,38 @@ def check_errors(library, directory):
     for wrong in (Options(0), Options(ctypes.sizeof(Options), -1), Options(ctypes.sizeof(Options), device=7)):
         status = library.stachio_open(ctypes.byref(wrong), ctypes.byref(handle), ctypes.byref(db.error))
         require(status == USAGE, "wrong options are taken")
+    library.stachio_set_engine(db.handle, STACHIO)
+    for wrong in (-1, 3):
+        require(library.stachio_set_engine(db.handle, wrong) == USAGE, f"engine {wrong} is taken")
+    query = db.query("SELECT list(id) FROM t")
+    require(db.execute(query) == UNSUPPORTED, "the engine is another one")
+    library.stachio_query_destroy(query)
+    db.close()
+
+
+def write(library, db, path, column, n_partition=0, n_orders=1):
+    """Of an answer with two columns."""
+    options = WriteOptions()
+    library.stachio_write_options_init(ctypes.byref(options))
+    options.n_partition, options.n_orders = n_partition, n_orders
+    options.orders = (Order * 1)(Order(column, 1, 0)) if column is not None else None
+    query = db.query("SELECT text, id FROM t ORDER BY id DESC LIMIT 3")
+    status = library.stachio_query_write(query, path.encode(), ctypes.byref(options), ctypes.byref(db.error))
+    library.stachio_query_destroy(query)
+    return status, db.error.text.decode()
+
+
+def check_orders(library, directory):
+    db, path = Database(library, directory), os.path.join(directory, "..", "orders-told.parquet")
+    for column, n_partition in ((-1, 0), (2, 0), (2**31 - 1, 0), (0, 1), (2, 1)):
+        status, text = write(library, db, path, column, n_partition)
+        require(status == USAGE and f"column {column} is not" in text and not os.path.exists(path), f"{column}: {status}: {text}")
+    for column, n_orders in ((0, -1), (None, 1)):
+        status, text = write(library, db, path, column, n_orders=n_orders)
+        require(status == USAGE and "n_orders" in text, f"{n_orders}: {status}: {text}")
+    require(write(library, db, path, 1)[0] == OK, db.error.text.decode())
+    told = pyarrow.parquet.read_metadata(path).row_group(0).sorting_columns
+    require([(order.column_index, order.descending) for order in told] == [(1, True)], str(told))
     db.close()
 
 
@@ -280,7 +326,7 @@ def main():
         directory = os.path.join(scratch, "tables")
         make_tables(directory)
         for check in (check_values, check_fallback, check_life_times, check_errors, check_catalog, check_report,
-                      check_cancel, check_threads):
+                      check_cancel, check_threads, check_orders):
             with checks.case(check.__name__.removeprefix("check_")):
                 check(library, directory)
     checks.finish()

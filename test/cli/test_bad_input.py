@@ -14,7 +14,7 @@ import duckdb
 
 import damage
 from check import Checks, require, scratch_directory
-from oracle import TIMEOUT_S, DuckDB, Tables, check_equal, query_stachio, run_stachio, stachio_command
+from oracle import TIMEOUT_S, DuckDB, Tables, check_equal, open_pipe, query_stachio, run_stachio, stachio_command
 
 WRONG_QUERY, WRONG_USAGE, BAD_FILE, OUT_OF_MEMORY = 1, 2, 3, 4
 POSITION = r"line \d+|position \d+|\^"
@@ -132,6 +132,35 @@ def check_unreadable(directory):
     check_query_fails(tables, "SELECT * FROM t", BAD_FILE, [r"unreadable\.parquet"])
 
 
+def check_pipe(directory):
+    os.makedirs(directory)
+    path = os.path.join(directory, "pipe.parquet")
+    os.mkfifo(path)
+    for options in (["-d", directory], ["-t", f"t={path}"]):
+        check_failed(run_stachio([*options, "-c", "SELECT 1"]), BAD_FILE, [r"pipe\.parquet: is not a regular file"])
+
+
+def check_becomes_pipe(directory, before, after):
+    """Between two statements; the second is read from a pipe, too."""
+    os.makedirs(directory)
+    path, script = damage.write_sound(pathlib.Path(directory) / "t.parquet"), os.path.join(directory, "script")
+    os.mkfifo(script)
+    command = [*stachio_command(), "-d", directory, "--format", "csv", "-c", before, "-f", script]
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        with open_pipe(script, process) as pipe:
+            path.unlink()
+            os.mkfifo(path)
+            pipe.write(after)
+        try:
+            error = process.communicate(timeout=60)[1]
+        finally:
+            process.kill()
+    if "FROM t" not in after:
+        require(process.returncode == 0, f"status {process.returncode}: {error}")
+        return
+    require(process.returncode == BAD_FILE and "t.parquet: is not a regular file" in error, f"status {process.returncode}: {error}")
+
+
 def check_division_by_zero(tables):
     sql = ("SELECT id // 0 AS a, id % 0 AS b, id / 0 AS c, d / 0 AS e, id // (id - id) AS f, "
            "CAST(id AS DOUBLE) / (id - id) AS g FROM t")
@@ -212,6 +241,10 @@ def cases(scratch):
     for second, column in (("SELECT 'x' AS a, 'x' AS b", "a"), ("SELECT 1::INTEGER AS a", "b")):
         arguments = (within(f"misfit-{column}"), second, [rf"\b{column}\b"])
         yield f"a file whose column {column} does not fit", functools.partial(check_mixed_files, *arguments)
+    yield "a pipe", lambda: check_pipe(within("pipe"))
+    ours, theirs = "SELECT sum(id) FROM t", "SELECT list(id) FROM t"
+    for i, statements in enumerate([(ours, ours), (ours, "SELECT max(v) FROM t"), (ours, theirs), (theirs, ours), (ours, "SELECT list(1)")]):
+        yield f"a pipe for a file: {statements}", functools.partial(check_becomes_pipe, within(f"pipe{i}"), *statements)
     yield "division by zero", lambda: check_division_by_zero(tables)
     yield "fallback line", lambda: check_fallback_line(tables)
     yield "out of memory", lambda: check_out_of_memory(tables)

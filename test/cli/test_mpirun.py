@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import sys
 import time
@@ -47,6 +48,32 @@ def check_configuration(directory):
     _, _, err = run_ranks(2, per_rank(base, base + " --cache-size 1 --device-cache-size 1 --cache device"))
     is_cpu = os.environ.get("STACHIO_DEVICE") != "cuda"  # a GPU has such a cache
     require(not is_cpu or "status 0 2" in err and "status 1 2" in err and "cache device" in err, err)
+
+
+def check_files(directory):
+    """Ranks with a directory each under the same name: copies, then what another program made of the same rows on rank 1."""
+    for rank in range(3):
+        shutil.copytree(directory, f"{directory}/ranks/{rank}", ignore=lambda *_: ["ranks"])
+        os.utime(f"{directory}/ranks/{rank}/t.parquet", (rank, rank))
+
+    def ask(sql):
+        command = f"cd {directory}/ranks/$OMPI_COMM_WORLD_RANK; {STACHIO} -d . --fallback forbid --format csv -c \"{sql}\""
+        return run_ranks(3, ["sh", "-c", command + "; echo status $OMPI_COMM_WORLD_RANK $? >&2"])
+
+    def refused(sql, *words):
+        _, out, err = ask(sql)
+        require("status 0 2" in err and not out and all(word in err for word in ("rank 1 (host", "than rank 0", *words)), f"{sql}: {out}\n{err}")
+
+    sql = "SELECT sum(v), count(*) FROM t WHERE k >= 0"
+    total = as_duckdb(directory, sql)
+    _, out, err = ask(sql)
+    require("status 0 0" in err and [tuple(out.split()[-1].split(","))] == total, f"{out}\n{err}")
+    duckdb.execute(f"COPY (FROM '{directory}/t.parquet') TO '{directory}/ranks/1/t.parquet' (ROW_GROUP_SIZE 34000)")
+    refused(sql, "other files of table t (", "./t.parquet)")
+    refused("SELECT sum(v) FROM t WHERE s <> 'now'", "other files of table t (")
+    refused("SELECT sum(u.k) FROM u JOIN t ON u.k = t.v", "other files of table t (")
+    _, out, err = ask("SELECT count(*) FROM u")
+    require("status 0 0" in err and out.split()[-1] == "900", f"{out}\n{err}")
 
 
 def check_unreachable(directory):
@@ -152,6 +179,8 @@ def main():
                 check_processors(directory)
         with checks.case("configurations that differ"):
             check_configuration(directory)
+        with checks.case("files that differ"):
+            check_files(directory)
         with checks.case("no way between ranks"):
             check_unreachable(directory)
         with checks.case("a damaged page"):

@@ -4,13 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "api/processors.h"
-
-static char root[] = "/tmp/stachio_processors_XXXXXX";
+#include "unit/machine_files.h"
 
 static void check_list(const char *list, const char *wanted, int count) {
     const struct sx_processors set = sx_processors_of(list);
@@ -37,18 +35,6 @@ static void test_lists(void) {
 }
 
 /* ---- binding: each in a process of its own ---- */
-
-static void write_line(const char *name, const char *line) {
-    char path[256];
-    snprintf(path, sizeof path, "%s%s", root, name);
-    for (char *slash = path + strlen(root) + 1; (slash = strchr(slash, '/')); slash++) {
-        *slash = 0;
-        (void)mkdir(path, 0700);
-        *slash = '/';
-    }
-    FILE *file = fopen(path, "w");
-    assert(file && fprintf(file, "%s\n", line) > 0 && fclose(file) == 0);
-}
 
 static int first_of(const struct sx_processors *set) {
     char text[512];
@@ -179,12 +165,10 @@ int main(void) {
         puts("ok, but with one processor nothing could be bound");
         return 0;
     }
-    assert(mkdtemp(root));
+    make_machine();
     test_nodes(all);
     test_unbind(all);
-    char command[64];
-    snprintf(command, sizeof command, "rm -rf '%s'", root);
-    assert(system(command) == 0);
+    remove_machine();
     puts("ok");
     return 0;
 }
