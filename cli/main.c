@@ -1,6 +1,9 @@
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "bench.h"
 #include "message.h"
@@ -129,6 +132,17 @@ static int run_command(int argc, char **argv) {
     return run_query(argc, argv);
 }
 
+/* Else what is opened first would be taken for them. Input and output can't be used (EBADF); messages go
+ * nowhere.
+ */
+static void fill_descriptors(void) {
+    static const int ways[] = {O_WRONLY, O_RDONLY, O_WRONLY};
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", ways[fd]) != fd)
+            _exit(stachio_status_exit(STACHIO_OUTPUT));
+}
+
 int main(int argc, char **argv) {
+    fill_descriptors();
     return processor_is_too_old() ? 2 : run_command(argc, argv);
 }

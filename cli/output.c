@@ -31,6 +31,8 @@ enum stachio_status output_failed(const char *path, struct stachio_error *error)
 }
 
 static enum stachio_status failed(const struct output *output, struct stachio_error *error) {
+    if (errno == EBADF && output->fd == STDOUT_FILENO)
+        return set_error(error, STACHIO_OUTPUT, "can't write the answer: standard output is closed");
     return output_failed(output->name, error);
 }
 
