@@ -114,6 +114,7 @@ static int run_query(int argc, char **argv) {
 static int run_command(int argc, char **argv) {
     static const char *const planned[] = {"report"};
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a file too large is an error of write, which leaves nothing (ulimit -f) */
     const char *command = argc > 1 ? argv[1] : "";
     for (size_t i = 0; i < sizeof planned / sizeof *planned; i++)
         if (!strcmp(command, planned[i]))

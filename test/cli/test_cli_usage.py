@@ -3,6 +3,7 @@
 import os
 import pathlib
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -324,6 +325,20 @@ def end_by(process, number):
     return process.returncode, process.communicate()[1]
 
 
+def check_file_size(tables, scratch):
+    """A file that gets larger than is allowed: nothing is left of it."""
+    directory, big = os.path.join(scratch, "sizes"), os.path.join(tables.directory, "big.parquet")
+    os.makedirs(directory)
+    out = os.path.join(directory, "out.parquet")
+    query = [*tables.options(), "-o", out, "-c", "SELECT i, hash(i)::VARCHAR AS h FROM big"]
+    for arguments in (query, [*query, "--format", "parquet"], [*query[:-1], "SELECT i, i * i % 99991 AS h FROM big", "--format", "parquet"],
+                      ["rewrite", big, "-o", out],
+                      ["rewrite", big, "-o", os.path.join(directory, "out"), "--files", "2"]):
+        run = run_stachio(arguments, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000)))
+        require(run.status == 3 and "File too large" in run.error, str(run))
+        require(not os.listdir(directory), f"{run}\nleft {os.listdir(directory)}")
+
+
 def check_unread_pipe(tables, scratch):
     fifo = os.path.join(scratch, "fifo")
     os.mkfifo(fifo)
@@ -413,7 +428,7 @@ def main():
                 ("mistakes", lambda: check_mistakes(tables, scratch)), ("options", lambda: check_options(tables, scratch)), ("plans", lambda: check_plans(tables)),
                 ("progress", lambda: check_progress(tables)), ("closed pipe", lambda: check_closed_pipe(tables)),
                 ("closed descriptors", lambda: check_closed_descriptors(tables, scratch)),
-                ("unread pipe", lambda: check_unread_pipe(tables, scratch)), ("ignored signals", check_ignored_signals),
+                ("file size", lambda: check_file_size(tables, scratch)), ("unread pipe", lambda: check_unread_pipe(tables, scratch)), ("ignored signals", check_ignored_signals),
                 ("parquet", lambda: check_parquet(tables, scratch)),
                 ("interrupt", lambda: check_interrupt(tables, product, "--fallback", "forbid")),
                 ("interrupt DuckDB", lambda: check_interrupt(tables, product.replace("sum", "stddev_pop")))):
