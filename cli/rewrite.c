@@ -70,11 +70,13 @@ static enum stachio_status add_job(struct rewrite *rewrite, const char *input, c
         return no_memory(error);
     rewrite->jobs = jobs;
     struct job *job = &jobs[rewrite->n_jobs++];
-    *job = (struct job){.final = strdup(final), .input = input ? strdup(input) : NULL};
-    if (!job->final || (input && !job->input))
+    *job = (struct job){.final = temporary_final(final), .input = input ? strdup(input) : NULL};
+    if (!job->final)
+        return output_failed(final, error);
+    if (input && !job->input)
         return no_memory(error);
     for (int i = 0; i + 1 < rewrite->n_jobs; i++)
-        if (!strcmp(jobs[i].final, final))
+        if (!strcmp(jobs[i].final, job->final))
             return set_error(error, STACHIO_USAGE, "%s and %s would both become %s", jobs[i].input, input,
                              final);
     return STACHIO_OK;
@@ -247,7 +249,9 @@ static enum stachio_status replace_folder(struct rewrite *rewrite, struct job *j
 
 static enum stachio_status place(struct rewrite *rewrite, struct job *job, struct stachio_error *error) {
     enum stachio_status status = STACHIO_OK;
-    if (rewrite->is_table)
+    if (chmod(job->temporary, temporary_mode(job->final, rewrite->is_table)))
+        status = output_failed(job->final, error);
+    else if (rewrite->is_table)
         status = replace_folder(rewrite, job, error);
     else if (rename(job->temporary, job->final))
         status = output_failed(job->final, error);

@@ -20,10 +20,18 @@ char *temporary_name(const char *path) {
     return copy;
 }
 
-static mode_t default_mode(void) {
+char *temporary_final(const char *path) {
+    struct stat info;
+    return stat(path, &info) ? strdup(path) : realpath(path, NULL);
+}
+
+mode_t temporary_mode(const char *path, bool is_folder) {
+    struct stat info;
+    if (!stat(path, &info) && S_ISDIR(info.st_mode) == is_folder)
+        return info.st_mode & 0777;
     mode_t mask = umask(0);
     umask(mask);
-    return 0777 & ~mask;
+    return (is_folder ? 0777 : 0666) & ~mask;
 }
 
 enum stachio_status temporary_make(const char *path, bool is_folder, char **out_name,
@@ -37,7 +45,8 @@ enum stachio_status temporary_make(const char *path, bool is_folder, char **out_
         return output_failed(path, error);
     }
     *out_name = name;
-    if (chmod(name, is_folder ? default_mode() : default_mode() & 0666) || (fd >= 0 && close(fd)))
+    const mode_t owner = is_folder ? 0700 : 0600;
+    if (chmod(name, temporary_mode(path, is_folder) | owner) || (fd >= 0 && close(fd)))
         return output_failed(path, error);
     return STACHIO_OK;
 }
