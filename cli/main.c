@@ -1,6 +1,9 @@
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "bench.h"
 #include "message.h"
@@ -111,6 +114,7 @@ static int run_query(int argc, char **argv) {
 static int run_command(int argc, char **argv) {
     static const char *const planned[] = {"report"};
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a file too large is an error of write, which leaves nothing (ulimit -f) */
     const char *command = argc > 1 ? argv[1] : "";
     for (size_t i = 0; i < sizeof planned / sizeof *planned; i++)
         if (!strcmp(command, planned[i]))
@@ -129,6 +133,17 @@ static int run_command(int argc, char **argv) {
     return run_query(argc, argv);
 }
 
+/* Else what is opened first would be taken for them. Input and output can't be used (EBADF); messages go
+ * nowhere.
+ */
+static void fill_descriptors(void) {
+    static const int ways[] = {O_WRONLY, O_RDONLY, O_WRONLY};
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", ways[fd]) != fd)
+            _exit(stachio_status_exit(STACHIO_OUTPUT));
+}
+
 int main(int argc, char **argv) {
+    fill_descriptors();
     return processor_is_too_old() ? 2 : run_command(argc, argv);
 }

@@ -13,6 +13,7 @@
 
 #include "interrupt.h"
 #include "message.h"
+#include "temporary.h"
 
 enum { WRITE_BYTES = 1 << 17 };
 
@@ -31,25 +32,18 @@ enum stachio_status output_failed(const char *path, struct stachio_error *error)
 }
 
 static enum stachio_status failed(const struct output *output, struct stachio_error *error) {
+    if (errno == EBADF && output->fd == STDOUT_FILENO)
+        return set_error(error, STACHIO_OUTPUT, "can't write the answer: standard output is closed");
     return output_failed(output->name, error);
-}
-
-static mode_t default_mode(void) {
-    mode_t mask = umask(0);
-    umask(mask);
-    return 0666 & ~mask;
 }
 
 /* A file beside the final one, which takes that one's permissions when there is one. */
 static enum stachio_status open_temporary(struct output *output, const char *path,
-                                          const struct stat *existing, struct stachio_error *error) {
-    output->final = existing ? realpath(path, NULL) : strdup(path);
+                                          struct stachio_error *error) {
+    output->final = temporary_final(path);
     if (!output->final)
         return failed(output, error);
-    struct text name = {0};
-    text_format(&name, "%s.XXXXXX", output->final);
-    output->temporary = strdup(text_string(&name));
-    text_release(&name);
+    output->temporary = temporary_name(output->final);
     if (!output->temporary)
         return failed(output, error);
     output->fd = mkostemp(output->temporary, O_CLOEXEC);
@@ -59,7 +53,7 @@ static enum stachio_status open_temporary(struct output *output, const char *pat
         return failed(output, error);
     }
     output->owns_fd = true;
-    if (fchmod(output->fd, existing ? existing->st_mode & 0777 : default_mode()))
+    if (fchmod(output->fd, temporary_mode(output->final, false)))
         return failed(output, error);
     return STACHIO_OK;
 }
@@ -74,7 +68,7 @@ enum stachio_status output_open(struct output *output, const char *path, struct 
         return failed(output, error);
     bool is_device = !strncmp(path, "/dev/", 5); /* /dev/fd/3 may lead to a file */
     if (!is_device && (!exists || S_ISREG(existing.st_mode)))
-        return open_temporary(output, path, exists ? &existing : NULL, error);
+        return open_temporary(output, path, error);
     output->fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
     if (output->fd < 0)
         return failed(output, error);

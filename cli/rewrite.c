@@ -12,6 +12,7 @@
 #include "interrupt.h"
 #include "message.h"
 #include "progress.h"
+#include "temporary.h"
 
 #define TABLE "input"
 
@@ -60,41 +61,7 @@ static bool is_device(const char *path) {
     return !stat(path, &info) && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
 }
 
-/* PATH.XXXXXX, to be filled in. */
-static char *beside(const char *path) {
-    struct text text = {0};
-    text_add(&text, path);
-    while (text.used_bytes > 1 && text.bytes[text.used_bytes - 1] == '/')
-        text.used_bytes--;
-    text_add(&text, ".XXXXXX");
-    char *copy = text.failed ? NULL : strdup(text_string(&text));
-    text_release(&text);
-    return copy;
-}
-
-static mode_t default_mode(void) {
-    mode_t mask = umask(0);
-    umask(mask);
-    return 0777 & ~mask;
-}
-
 /* ---- what is written, and where ---- */
-
-/* A temporary file or directory beside the final one. */
-static enum stachio_status open_temporary(struct job *job, bool is_folder, struct stachio_error *error) {
-    char *name = beside(job->final);
-    if (!name)
-        return no_memory(error);
-    int fd = is_folder ? -1 : mkstemp(name);
-    if (is_folder ? !mkdtemp(name) : fd < 0) {
-        free(name);
-        return output_failed(job->final, error);
-    }
-    job->temporary = name;
-    if (chmod(name, is_folder ? default_mode() : default_mode() & 0666) || (fd >= 0 && close(fd)))
-        return output_failed(job->final, error);
-    return STACHIO_OK;
-}
 
 static enum stachio_status add_job(struct rewrite *rewrite, const char *input, const char *final,
                                    struct stachio_error *error) {
@@ -103,11 +70,13 @@ static enum stachio_status add_job(struct rewrite *rewrite, const char *input, c
         return no_memory(error);
     rewrite->jobs = jobs;
     struct job *job = &jobs[rewrite->n_jobs++];
-    *job = (struct job){.final = strdup(final), .input = input ? strdup(input) : NULL};
-    if (!job->final || (input && !job->input))
+    *job = (struct job){.final = temporary_final(final), .input = input ? strdup(input) : NULL};
+    if (!job->final)
+        return output_failed(final, error);
+    if (input && !job->input)
         return no_memory(error);
     for (int i = 0; i + 1 < rewrite->n_jobs; i++)
-        if (!strcmp(jobs[i].final, final))
+        if (!strcmp(jobs[i].final, job->final))
             return set_error(error, STACHIO_USAGE, "%s and %s would both become %s", jobs[i].input, input,
                              final);
     return STACHIO_OK;
@@ -246,7 +215,7 @@ static enum stachio_status run_job(struct rewrite *rewrite, struct job *job, str
     if (!status)
         status = rewrite_sql_make(&sql, rewrite->db, TABLE, options->sort_by, options->partition_by, error);
     if (!status)
-        status = open_temporary(job, rewrite->is_table, error);
+        status = temporary_make(job->final, rewrite->is_table, &job->temporary, error);
     if (!status)
         status = write_query(rewrite, job, &sql, before, error);
     rewrite_sql_release(&sql);
@@ -256,24 +225,6 @@ static enum stachio_status run_job(struct rewrite *rewrite, struct job *job, str
     return status;
 }
 
-/* Files and folders of a table, and the folder. */
-static void remove_tree(const char *path) {
-    DIR *directory = opendir(path);
-    struct dirent *entry;
-    while (directory && (entry = readdir(directory))) {
-        struct text inner = {0};
-        if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
-            continue;
-        text_format(&inner, "%s/%s", path, entry->d_name);
-        if (unlink(text_string(&inner)) && is_directory(text_string(&inner)))
-            remove_tree(text_string(&inner));
-        text_release(&inner);
-    }
-    if (directory)
-        closedir(directory);
-    rmdir(path);
-}
-
 /* The directory that is there makes room, and is removed once the other is in its place. */
 static enum stachio_status replace_folder(struct rewrite *rewrite, struct job *job,
                                           struct stachio_error *error) {
@@ -281,7 +232,7 @@ static enum stachio_status replace_folder(struct rewrite *rewrite, struct job *j
         return STACHIO_OK; /* there was none, or an empty one */
     if (errno != ENOTEMPTY && errno != EEXIST)
         return output_failed(job->final, error);
-    rewrite->old = beside(job->final);
+    rewrite->old = temporary_name(job->final);
     if (!rewrite->old)
         return no_memory(error);
     if (!mkdtemp(rewrite->old) || rename(job->final, rewrite->old))
@@ -292,13 +243,15 @@ static enum stachio_status replace_folder(struct rewrite *rewrite, struct job *j
             report_note("%s: what was there is in %s", job->final, rewrite->old);
         return status;
     }
-    remove_tree(rewrite->old);
+    temporary_remove_tree(rewrite->old);
     return STACHIO_OK;
 }
 
 static enum stachio_status place(struct rewrite *rewrite, struct job *job, struct stachio_error *error) {
     enum stachio_status status = STACHIO_OK;
-    if (rewrite->is_table)
+    if (chmod(job->temporary, temporary_mode(job->final, rewrite->is_table)))
+        status = output_failed(job->final, error);
+    else if (rewrite->is_table)
         status = replace_folder(rewrite, job, error);
     else if (rename(job->temporary, job->final))
         status = output_failed(job->final, error);
@@ -379,7 +332,7 @@ static enum stachio_status run(struct rewrite *rewrite, struct stachio_error *er
     for (int j = 0; j < rewrite->n_jobs; j++) {
         rewrite_layout_release(&before[j]);
         if (rewrite->jobs[j].temporary && unlink(rewrite->jobs[j].temporary) && rewrite->is_table)
-            remove_tree(rewrite->jobs[j].temporary);
+            temporary_remove_tree(rewrite->jobs[j].temporary);
     }
     if (status && made_folder)
         rmdir(output);

@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <histedit.h>
+#include <langinfo.h>
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,9 +55,16 @@ static char *history_path(void) {
     return copy;
 }
 
+/* libedit drops what the locale has no character for, and SQL is UTF-8. */
+static void set_locale(void) {
+    setlocale(LC_CTYPE, "");
+    if (strcmp(nl_langinfo(CODESET), "UTF-8") != 0)
+        setlocale(LC_CTYPE, "C.UTF-8");
+}
+
 static bool shell_open(struct shell *shell) {
     HistEvent event;
-    setlocale(LC_CTYPE, "");
+    set_locale();
     shell->editor = el_init("stachio", stdin, stdout, stderr);
     shell->history = history_init();
     if (!shell->editor || !shell->history)
@@ -66,6 +74,7 @@ static bool shell_open(struct shell *shell) {
     el_set(shell->editor, EL_EDITOR, "emacs");
     el_set(shell->editor, EL_HIST, history, shell->history);
     el_set(shell->editor, EL_BIND, "^R", "em-inc-search-prev", NULL);
+    el_set(shell->editor, EL_BIND, "^I", "ed-insert", NULL); /* pasted scripts have tabs */
     el_source(shell->editor, NULL);
     history(shell->history, &event, H_SETSIZE, HISTORY_LINES);
     history(shell->history, &event, H_SETUNIQUE, 1);

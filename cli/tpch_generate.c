@@ -1,23 +1,26 @@
 #include <errno.h>
-#include <spawn.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "interrupt.h"
 #include "message.h"
+#include "temporary.h"
 #include "tpch.h"
 
 #define GENERATOR "tpchgen-cli"
 
-static const char *const tables[] = {"customer", "lineitem", "nation", "orders",
-                                     "part",     "partsupp", "region", "supplier"};
-enum { N_TABLES = sizeof tables / sizeof *tables };
+enum { NOT_STARTED = 127 }; /* exit status, as shells have it */
 
-/* DIR/a/b exists afterwards, if that can be. */
-static void make_directories(const char *path) {
+/* DIR/a exists afterwards for DIR/a/b, if that can be. */
+static void make_directories_above(const char *path) {
     struct text prefix = {0};
     for (const char *at = path; *at; at++) {
         if (*at == '/' && at > path) {
@@ -26,19 +29,7 @@ static void make_directories(const char *path) {
             mkdir(text_string(&prefix), 0777);
         }
     }
-    mkdir(path, 0777);
     text_release(&prefix);
-}
-
-/* What a failed run left. */
-static void remove_tables(const char *directory) {
-    for (int i = 0; i < N_TABLES; i++) {
-        struct text path = {0};
-        text_format(&path, "%s/%s.parquet", directory, tables[i]);
-        unlink(text_string(&path));
-        text_release(&path);
-    }
-    rmdir(directory);
 }
 
 /* The generator of a source tree: PROGRAM/../../../.deps/venv/bin, for a PROGRAM of build/PRESET. */
@@ -56,24 +47,43 @@ static void find_beside_program(struct text *out) {
     text_format(out, "%s/.deps/venv/bin/" GENERATOR, program);
 }
 
-/* The generator's own talk goes to standard error. Its exit status; -1: it could not be started. */
-static int run_generator(const char *program, const char *scale, const char *directory) {
+/* The generator's own talk goes to standard error. It ends with this program, however that ends. */
+static _Noreturn void become_generator(const char *program, const char *scale, const char *directory,
+                                       pid_t parent) {
     const char *const arguments[] = {GENERATOR, "parquet", "-s", scale, "--overwrite", "-o", directory, NULL};
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
-    pid_t child;
-    int failure = posix_spawnp(&child, program, &actions, NULL, (char *const *)(uintptr_t)arguments, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    int status = 0;
-    if (failure || waitpid(child, &status, 0) < 0)
-        return -1;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() == parent && dup2(STDERR_FILENO, STDOUT_FILENO) >= 0)
+        execvp(program, (char *const *)(uintptr_t)arguments);
+    _exit(NOT_STARTED);
+}
+
+/* The child's exit status, as shells have it. An interrupt ends it. */
+static int wait_for(pid_t child) {
+    const int fd = (int)syscall(SYS_pidfd_open, child, 0);
+    int status;
+    if (fd >= 0 && !interrupt_wait(fd, POLLIN))
+        kill(child, SIGKILL);
+    if (fd >= 0)
+        close(fd);
+    while (waitpid(child, &status, 0) < 0) {
+        if (errno != EINTR)
+            return NOT_STARTED;
+        if (interrupt_seen()) /* before Linux 5.3 there is no such fd */
+            kill(child, SIGKILL);
+    }
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static int run_generator(const char *program, const char *scale, const char *directory) {
+    const pid_t parent = getpid(), child = fork();
+    if (child == 0)
+        become_generator(program, scale, directory, parent);
+    return child < 0 ? NOT_STARTED : wait_for(child);
 }
 
 static int generate(const char *scale, const char *directory) {
     int result = run_generator(GENERATOR, scale, directory);
-    if (result < 0) {
+    if (result == NOT_STARTED) {
         struct text beside = {0};
         find_beside_program(&beside);
         result = run_generator(text_string(&beside), scale, directory);
@@ -90,15 +100,16 @@ static int fail(enum stachio_status status, const char *what, const char *why) {
 
 /* Generates into `partial`, then renames. */
 static int generate_directory(const struct options *options, const char *partial) {
-    make_directories(partial);
     int result = generate(options->scale, partial);
     if (result == 0 && rename(partial, options->output) == 0)
         return 0;
     int failure = errno;
-    remove_tables(partial);
+    temporary_remove_tree(partial);
     if (result == 0)
         return fail(STACHIO_OUTPUT, options->output, strerror(failure));
-    if (result < 0)
+    if (interrupt_seen())
+        return fail(STACHIO_CANCELLED, GENERATOR, "cancelled");
+    if (result == NOT_STARTED)
         return fail(STACHIO_USAGE, GENERATOR,
                     "not found on the PATH; 'make demo' installs it, or 'pip install tpchgen-cli'");
     struct text why = {0};
@@ -114,12 +125,13 @@ int tpch_generate(const struct options *options) {
     struct stat existing;
     if (!stat(options->output, &existing) && rmdir(options->output))
         return fail(STACHIO_OUTPUT, options->output, "exists already");
-    struct text partial = {0};
-    text_add(&partial, options->output);
-    while (partial.used_bytes > 1 && partial.bytes[partial.used_bytes - 1] == '/')
-        partial.used_bytes--;
-    text_add(&partial, ".part");
-    int exit_status = generate_directory(options, text_string(&partial));
-    text_release(&partial);
+    struct stachio_error error;
+    char *partial = NULL;
+    interrupt_install();
+    make_directories_above(options->output);
+    int exit_status = temporary_make(options->output, true, &partial, &error)
+                          ? report_error(&error)
+                          : generate_directory(options, partial);
+    free(partial);
     return exit_status;
 }

@@ -3,6 +3,7 @@
 import os
 import pathlib
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -324,6 +325,20 @@ def end_by(process, number):
     return process.returncode, process.communicate()[1]
 
 
+def check_file_size(tables, scratch):
+    """A file that gets larger than is allowed: nothing is left of it."""
+    directory, big = os.path.join(scratch, "sizes"), os.path.join(tables.directory, "big.parquet")
+    os.makedirs(directory)
+    out = os.path.join(directory, "out.parquet")
+    query = [*tables.options(), "-o", out, "-c", "SELECT i, hash(i)::VARCHAR AS h FROM big"]
+    for arguments in (query, [*query, "--format", "parquet"], [*query[:-1], "SELECT i, i * i % 99991 AS h FROM big", "--format", "parquet"],
+                      ["rewrite", big, "-o", out],
+                      ["rewrite", big, "-o", os.path.join(directory, "out"), "--files", "2"]):
+        run = run_stachio(arguments, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000)))
+        require(run.status == 3 and "File too large" in run.error, str(run))
+        require(not os.listdir(directory), f"{run}\nleft {os.listdir(directory)}")
+
+
 def check_unread_pipe(tables, scratch):
     fifo = os.path.join(scratch, "fifo")
     os.mkfifo(fifo)
@@ -378,6 +393,29 @@ def check_closed_pipe(tables):
     require(process.wait(TIMEOUT_S) == CLOSED_PIPE and not error, f"status {process.returncode}, {error!r}")
 
 
+def check_closed_descriptors(tables, scratch):
+    """What is opened does not take the place of a standard descriptor."""
+    path = os.path.join(scratch, "closed.csv")
+    command = [*stachio_command(), *tables.options(), "--format", "csv"]
+    wrong = [*command, "-o", path, "-c", "SELECT 1 AS a; SELECT nope"]
+    for closed, arguments, status, text, error in (
+            (">&-", [*command, "-c", "SELECT id FROM t"], 3, None, "can't write the answer: standard output is closed"),
+            (">&-", [*command, "-c", "SELECT list(id) FROM t"], 3, None, "standard output is closed"),
+            (">&-", [*stachio_command(), "--help"], 3, None, "standard output is closed"),
+            (">&-", [*command, "-o", path, "-c", "SELECT 1 AS a"], 0, "a\n1\n", ""), ("2>&-", wrong, 1, None, ""),
+            ("<&- >&- 2>&-", wrong, 1, None, ""), ("2>&-", [*command, "-o", path, "-c", "SELECT [1] AS a"], 0, "a\n[1]\n", ""),
+            ("<&-", command, 3, None, "standard input: Bad file descriptor"),
+            ("<&-", [*command, "-o", path, "-c", "SELECT 1 AS a"], 0, "a\n1\n", "")):
+        done = subprocess.run(["sh", "-c", f'exec "$@" {closed}', "sh", *arguments], capture_output=True, timeout=TIMEOUT_S)
+        told = f"{closed} {arguments}: status {done.returncode}, {done.stdout!r}, {done.stderr!r}"
+        require(done.returncode == status and not done.stdout and error in done.stderr.decode(), told)
+        require(os.path.exists(path) == (text is not None), f"{told}\nthe file is {'not ' if text else ''}there")
+        if text is not None:
+            found = pathlib.Path(path).read_text()
+            require(found == text, f"{told}\nthe file has {found!r}")
+            os.remove(path)
+
+
 def main():
     checks = Checks()
     product = "SELECT sum(a.i % 7 * b.i) FROM big a, big b WHERE a.i + b.i <> 3"
@@ -389,7 +427,8 @@ def main():
                 ("statements", lambda: check_statements(tables, scratch)), ("version", check_version),
                 ("mistakes", lambda: check_mistakes(tables, scratch)), ("options", lambda: check_options(tables, scratch)), ("plans", lambda: check_plans(tables)),
                 ("progress", lambda: check_progress(tables)), ("closed pipe", lambda: check_closed_pipe(tables)),
-                ("unread pipe", lambda: check_unread_pipe(tables, scratch)), ("ignored signals", check_ignored_signals),
+                ("closed descriptors", lambda: check_closed_descriptors(tables, scratch)),
+                ("file size", lambda: check_file_size(tables, scratch)), ("unread pipe", lambda: check_unread_pipe(tables, scratch)), ("ignored signals", check_ignored_signals),
                 ("parquet", lambda: check_parquet(tables, scratch)),
                 ("interrupt", lambda: check_interrupt(tables, product, "--fallback", "forbid")),
                 ("interrupt DuckDB", lambda: check_interrupt(tables, product.replace("sum", "stddev_pop")))):

@@ -349,6 +349,29 @@ def check_in_place(scratch):
     check_same(copy, path)
 
 
+def check_replaced(scratch, source):
+    """What is replaced keeps its permissions, and the links that lead to it."""
+    directory = os.path.join(scratch, "replaced")
+    os.makedirs(os.path.join(directory, "folder"))
+    file, folder = os.path.join(directory, "file.parquet"), os.path.join(directory, "folder")
+    shutil.copy(source, file)
+    os.symlink("file.parquet", os.path.join(directory, "link.parquet"))
+    os.symlink("folder", os.path.join(directory, "link"))
+    for mode, folder_mode in ((0o640, 0o750), (0o440, 0o550), (0o606, 0o707)):
+        for prefix in ("", "link"):
+            os.chmod(file, mode)
+            os.chmod(folder, folder_mode)
+            target = os.path.join(directory, f"{prefix or 'file'}.parquet")
+            rewrite(source, "-o", target, "--force", "--pages", "3").succeeded()
+            rewrite(source, "-o", os.path.join(directory, prefix or "folder"), "--files", "2", "--force").succeeded()
+            found = [stat.S_IMODE(os.stat(path).st_mode) for path in (file, folder)]
+            require(found == [mode, folder_mode], f"{prefix}: {[oct(m) for m in found]}")
+            check_same(source, file)
+            check_same(source, folder)
+    require(all(os.path.islink(os.path.join(directory, name)) for name in ("link", "link.parquet")), "a link was replaced")
+    require(names_in(directory) == ["file.parquet", "folder", "link", "link.parquet"], f"{names_in(directory)}")
+
+
 def check_cold(scratch):
     """Row groups that come from the disk in any order are written in theirs."""
     source, target = os.path.join(scratch, "cold_in.parquet"), os.path.join(scratch, "cold_out.parquet")
@@ -529,7 +552,7 @@ def main():
             check_sizes, check_wide, check_long_texts, check_required, check_directories, check_in_place, check_cold,
             check_failures, check_memory, check_tpch)]
         jobs += [(check.__name__, lambda check=check: check(scratch, source)) for check in (
-            check_layout, check_sorted, check_partitions, check_query_output)]
+            check_layout, check_sorted, check_partitions, check_query_output, check_replaced)]
         jobs += [("check_files", lambda: check_files(scratch, source, 12345))]
         checks.run_all(jobs)
         with checks.case("interrupts"):

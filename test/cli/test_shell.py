@@ -26,8 +26,8 @@ LONG_QUERY = "SELECT sum(a.i % 7 * b.i) FROM big a, big b WHERE a.i + b.i <> 3;"
 class Shell:
     """A running shell; what it printed and was not yet taken is in `text`."""
 
-    def __init__(self, directory, history, *options):
-        environment = {**os.environ, "STACHIO_HISTORY": history, "TERM": "xterm", "HOME": os.path.dirname(history)}
+    def __init__(self, directory, history, *options, **variables):
+        environment = {**os.environ, "STACHIO_HISTORY": history, "TERM": "xterm", "HOME": os.path.dirname(history), **variables}
         self.terminal, slave = pty.openpty()
         # setsid makes the terminal the controlling one, so that Control-C becomes SIGINT, and becomes the shell.
         command = ["setsid", "--ctty", *stachio_command(), "-d", directory, "--progress", "never", *options]
@@ -162,6 +162,15 @@ def check_quit(directory, history):
     require(shell.status() == 0, ".quit is not the end, or not with status 0")
 
 
+def check_characters(directory, history, locale):
+    shell = Shell(directory, history, "--format", "csv", LC_ALL=locale)
+    shell.read_until(PROMPT)
+    answer = shell.ask("\tSELECT 'ä€\U0001f600\tb' AS x,\tlength('ä€\U0001f600\tb')\tAS n;")
+    require("\nx,n\nä€\U0001f600\tb,5\n" in answer, f"{locale}: {answer!r}")
+    shell.send(".quit\n")
+    require(shell.status() == 0, "status")
+
+
 def check_output(directory, history, scratch):
     """What succeeded is in the file at the end, and nothing else."""
     path = os.path.join(scratch, "answer.csv")
@@ -219,6 +228,9 @@ def main():
             check_end(shell, history)
         with checks.case("quit"):
             check_quit(tables, history)
+        for locale in ("C", "C.UTF-8", "no_such"):
+            with checks.case(f"characters, LC_ALL={locale}"):
+                check_characters(tables, history, locale)
         with checks.case("output"):
             check_output(tables, history, scratch)
         with checks.case("Parquet output"):
