@@ -1,5 +1,6 @@
 #include "query.h"
 
+#include <string.h>
 #include <unistd.h>
 
 #include "interrupt.h"
@@ -19,6 +20,8 @@ static enum stachio_status run_scripts(struct session *session, const struct opt
         struct text text = {0};
         if (scripts[i].path)
             status = script_read(scripts[i].path, &text, error);
+        else
+            status = script_check("-c", scripts[i].text, strlen(scripts[i].text), error);
         if (!status)
             status =
                 session_run_script(session, scripts[i].path ? text_string(&text) : scripts[i].text, error);

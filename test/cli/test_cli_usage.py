@@ -73,11 +73,16 @@ MISTAKES = [
     ("SELECT " + "+".join(["1"] * 5000), 1, ["depth"]),
     ("SELECT \x1b[31mx", 1, [r"near \"\?\"", "line 1, column 8"]),
     (b"SELECT 1\0; SELECT 2", 1, [r"script\.sql: a zero byte at line 1, column 9"]),
-    (b"SELECT 1;\n\xff\xfe\x01\x00", 1, [r"script\.sql: a zero byte at line 2, column 4"]),
-    (b"\x93\xfa\x01 = \xff", 1, ["syntax error"]),
+    (b"SELECT 1;\n\xff\xfe\x01\x00", 1, [r"script\.sql: invalid UTF-8 at line 2, column 1"]),
+    (b"SELECT 1;\n'\xc3\xa4' \x00", 1, [r"script\.sql: a zero byte at line 2, column 5"]),
+    (b"\x93\xfa\x01 = \xff", 1, [r"script\.sql: invalid UTF-8 at line 1, column 1"]),
+    (b"SELECT 1;\xff", 1, [r"script\.sql: invalid UTF-8 at line 1, column 10: "]),
+    *((b"SELECT '\xf0\x9f\x98\x80" + wrong + b"'", 1, [r"script\.sql: invalid UTF-8 at line 1, column 10: "])
+      for wrong in (b"\x80", b"\xc0\xaf", b"\xc1\x81", b"\xe0\x80\xaf", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xf8\x88", b"\xe2\x82", b"\xe2A\x82")),
+    ("SELECT '\udcff'", 1, ["-c: invalid UTF-8 at line 1, column 9"]),
     ("SELECT * FROM '{scratch}/missing.parquet'", 3, [r"missing\.parquet"]),
 ]
-NO_MISTAKES = ["", "   ", ";", " ;; ;", "-- only a comment", b"", b"SELECT length('" + b"x" * 10_000_000 + b"')"]
+NO_MISTAKES = ["", "   ", ";", " ;; ;", "-- only a comment", b"", "SELECT 'ä\u20ac\ud7ff\ue000\U0010ffff'".encode(), b"SELECT length('" + b"x" * 10_000_000 + b"')"]
 # The same for options.
 WRONG_OPTIONS = [
     (["-t", "x={scratch}/nowhere/*.parquet"], 3, [r"nowhere/\*\.parquet: no such file"]),
