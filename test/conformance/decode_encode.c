@@ -323,12 +323,13 @@ bool encode_compress(enum sx_parquet_codec codec, const uint8_t *plain, size_t l
     return true;
 }
 
-void encode_zstd_unsized(const uint8_t *plain, size_t length, struct bytes *out) {
+void encode_zstd(const uint8_t *plain, size_t length, bool is_sized, int window_log, struct bytes *out) {
     const size_t room = ZSTD_compressBound(length);
     uint8_t *place = malloc(room);
     ZSTD_CCtx *context = ZSTD_createCCtx();
     assert(place && context);
-    ZSTD_CCtx_setParameter(context, ZSTD_c_contentSizeFlag, 0);
+    ZSTD_CCtx_setParameter(context, ZSTD_c_contentSizeFlag, is_sized);
+    ZSTD_CCtx_setParameter(context, ZSTD_c_windowLog, window_log);
     const size_t size = ZSTD_compress2(context, place, room, plain, length);
     assert(!ZSTD_isError(size));
     bytes_put(out, place, size);

@@ -95,7 +95,8 @@ static void zstd_stream(struct conformance *c, const struct bytes *plain, struct
         context, ZSTD_c_compressionLevel,
         plain->length > 1 << 17 ? 1 : levels[(random >> 8) % (sizeof levels / sizeof levels[0])]);
     if (random >> 2 & 1)
-        ZSTD_CCtx_setParameter(context, ZSTD_c_windowLog, 10 + (int)((random >> 16) % 10));
+        ZSTD_CCtx_setParameter(context, ZSTD_c_windowLog,
+                               (plain->length > 1 << 10 ? 15 : 10) + (int)((random >> 16) % 5));
     const size_t size = ZSTD_compress2(context, place, room, plain->data, plain->length);
     assert(!ZSTD_isError(size));
     bytes_put(out, place, size);
@@ -420,13 +421,25 @@ static void try_frames(struct conformance *c, const struct functions *f) {
     sx_codecs_destroy(codecs);
 }
 
+/* A frame of small blocks is a fault: it may take more scratch memory than nvCOMP has. */
+static void try_small_blocks(struct conformance *c, const struct functions *f) {
+    for (int window_log = 10; window_log < 15; window_log++) {
+        struct pieces pieces = {.codec = SX_CODEC_ZSTD};
+        struct piece *piece = add_piece(&pieces);
+        make_plain(c, NUMBERS, 150000, &piece->plain);
+        encode_zstd(piece->plain.data, piece->plain.length, true, window_log, &piece->stored);
+        piece->is_wrong = true;
+        run_pieces(c, f, &pieces);
+    }
+}
+
 /* A frame that does not tell its size is a fault, whatever room there is for it. */
 static void try_unsized(struct conformance *c, const struct functions *f) {
     for (int round = 0; round < 60; round++) {
         struct pieces pieces = {.codec = SX_CODEC_ZSTD};
         struct piece *piece = add_piece(&pieces);
         make_plain(c, (enum content)(round % N_CONTENTS), 1 + conformance_random(c) % 1000, &piece->plain);
-        encode_zstd_unsized(piece->plain.data, piece->plain.length, &piece->stored);
+        encode_zstd(piece->plain.data, piece->plain.length, false, 0, &piece->stored);
         piece->is_wrong = true;
         if (round % 2)
             damage_piece(c, round % 4 == 1 ? SHORTER_PLAIN : LONGER_PLAIN, piece);
@@ -498,5 +511,6 @@ void conform_inflate(struct conformance *c) {
     try_split(c, &f);
     try_frames(c, &f);
     try_unsized(c, &f);
+    try_small_blocks(c, &f);
     try_little_memory(c, &f);
 }

@@ -51,6 +51,26 @@ static void open_memory(bool open) {
     function(open);
 }
 
+/* As nvCOMP's kernel ends where there are so many blocks that its scratch memory does not do. */
+static void check_blocks(const uint8_t *stored, size_t stored_bytes, size_t room) {
+    enum { MOST_HEADER = 18, LEAST_MEAN = 32 << 10, REPEATED = 1 };
+    static const size_t size_bytes[] = {0, 2, 4, 8}, dictionary_bytes[] = {0, 1, 2, 4};
+    if (stored_bytes < MOST_HEADER)
+        return;
+    const bool is_single = stored[4] >> 5 & 1;
+    const size_t kind = stored[4] >> 6;
+    size_t at = 5 + (size_t)!is_single + dictionary_bytes[stored[4] & 3] +
+                (kind ? size_bytes[kind] : is_single),
+           n = 0;
+    for (bool is_last = false; !is_last && at + 3 <= stored_bytes; n++) {
+        const uint32_t header = stored[at] | (uint32_t)stored[at + 1] << 8 | (uint32_t)stored[at + 2] << 16;
+        is_last = header & 1;
+        at += 3 + ((header >> 1 & 3) == REPEATED ? 1 : header >> 3);
+    }
+    if (n > room / LEAST_MEAN + 1)
+        refuse("a frame of many small blocks");
+}
+
 /* Of memory of exactly these sizes, so that the address sanitizer sees what goes past them. */
 static enum nvcomp_status decompress_chunk(struct sx_codecs **codecs, const struct batch *batch, size_t i) {
     const size_t stored_bytes = batch->stored_bytes[i], room = batch->room_bytes[i];
@@ -61,6 +81,8 @@ static enum nvcomp_status decompress_chunk(struct sx_codecs **codecs, const stru
     memcpy(stored, batch->stored[i], stored_bytes);
     if (batch->codec == SX_CODEC_ZSTD && ZSTD_getFrameContentSize(stored, stored_bytes) > room)
         refuse("a frame that may become more than there is room for");
+    if (batch->codec == SX_CODEC_ZSTD)
+        check_blocks(stored, stored_bytes, room);
     enum sx_status status =
         sx_codec_decompress(codecs, batch->codec, stored, stored_bytes, plain, room, &error);
     if (status == SX_OK)

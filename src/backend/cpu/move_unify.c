@@ -161,10 +161,12 @@ enum sx_status sx_unified_merge(struct sx_stream *stream, struct sx_unified *uni
 
 enum sx_status sx_unified_dict(struct sx_stream *stream, const struct sx_unified *unified,
                                struct sx_dict **out_dict) {
+    const int32_t n =
+        unified->n ? unified->n : 1; /* where all rows are NULL their codes still lead to a string */
     struct sx_tensor values = {0};
     enum sx_status status;
-    SX_GO(sx_tensor_create(stream->pool, sx_type_of(SX_TYPE_VARCHAR), unified->n, false, &values,
-                           &stream->error));
+    SX_GO(sx_tensor_create(stream->pool, sx_type_of(SX_TYPE_VARCHAR), n, false, &values, &stream->error));
+    memset(values.values, 0, sizeof *unified->strings);
     if (unified->n)
         memcpy(values.values, unified->strings, (size_t)unified->n * sizeof *unified->strings);
     SX_GO(sx_buffer_join(stream->pool, unified->heap.blocks, unified->heap.n_blocks, &values.heap,

@@ -109,13 +109,14 @@ static size_t max_temp_bytes(const struct cuda_device *device) {
     return share < MAX_TEMP_BYTES ? share : MAX_TEMP_BYTES;
 }
 
-/* SIZE_MAX: nvCOMP does not take so many. */
+/* SIZE_MAX: nvCOMP does not take so many. Some more than it asks for, which does not count a frame's blocks.
+ */
 static size_t temp_bytes_of(struct cuda_device *device, enum inflate_codec codec, size_t n, size_t max_plain,
                             size_t all_plain) {
     size_t bytes = 0;
     const enum nvcomp_status status =
         library_of(device)->codecs[codec].temp_bytes(n, max_plain, options, &bytes, all_plain);
-    return status == NVCOMP_SUCCESS ? bytes : SIZE_MAX;
+    return status == NVCOMP_SUCCESS ? bytes + bytes / 8 : SIZE_MAX;
 }
 
 bool cuda_inflate_takes(struct cuda_device *device, enum sx_parquet_codec codec, size_t stored_bytes,

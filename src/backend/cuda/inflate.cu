@@ -101,12 +101,16 @@ __device__ static inline bool lz4_is_sound(const struct inflate_piece &piece, ui
 /* ---- zstd (RFC 8878) ---- */
 
 enum { ZSTD_MAGIC = 0xfd2fb528, ZSTD_MAX_BLOCK = 128 << 10 };
+/* Plain bytes of a frame's blocks, in the mean. Smaller ones can take more scratch memory than nvCOMP asks
+ * for, and then its kernel fails. */
+enum { ZSTD_LEAST_BLOCK = 32 << 10 };
 
 /* Walk through a frame; what earlier blocks have left for later ones. */
 struct zstd_walk {
     uint32_t at;
     uint32_t max_block_bytes;
     uint64_t least, most; /* plain bytes */
+    uint32_t n_blocks;
     bool has_tree, has_tables;
 };
 
@@ -187,6 +191,7 @@ __device__ static inline bool zstd_block(const struct inflate_piece &piece, stru
         piece.stored_bytes - walk->at < HEADER_BYTES + stored)
         return false;
     walk->at += HEADER_BYTES;
+    walk->n_blocks++;
     const uint32_t end = walk->at + stored;
     walk->most += kind == COMPRESSED ? walk->max_block_bytes : size;
     if (kind != COMPRESSED)
@@ -208,7 +213,7 @@ __device__ static inline bool zstd_is_sound(const struct inflate_piece &piece) {
         if (!zstd_block(piece, &walk, &is_last))
             return false;
     return walk.at + (has_checksum ? CHECKSUM_BYTES : 0) == piece.stored_bytes &&
-           walk.most >= piece.plain_bytes;
+           walk.most >= piece.plain_bytes && walk.n_blocks <= piece.plain_bytes / ZSTD_LEAST_BLOCK + 1;
 }
 
 /* ---- kernels ---- */

@@ -8,11 +8,12 @@
  * Damage. Of SNAPPY elements are checked before they are written. nvCOMP promises nothing for damaged bytes,
  * and does write outside of its buffers, or runs for ever, so they are looked at by a kernel first: LZ4_RAW
  * is walked through as a whole, and what passes can be decompressed. Of ZSTD the headers of the frame, its
- * blocks and their sections are walked through, and a frame that does not tell its size is refused; bits that
- * are wrong inside the entropy-coded parts are found only as far as nvCOMP finds them: pages that carry no
- * CRC belong on the host. Bytes of which the device can't tell whether they are damaged or of a kind that it
- * does not take (several zstd frames in a row) are a fault too: a caller that decompresses on the host again
- * after such a fault gets the right bytes or the right error.
+ * blocks and their sections are walked through, and a frame that does not tell its size, or is of many small
+ * blocks (for whose number nvCOMP has no scratch memory), is refused; bits that are wrong inside the
+ * entropy-coded parts are found only as far as nvCOMP finds them: pages that carry no CRC belong on the host.
+ * Bytes of which the device can't tell whether they are damaged or of a kind that it does not take (several
+ * zstd frames in a row) are a fault too: a caller that decompresses on the host again after such a fault gets
+ * the right bytes or the right error.
  *
  * GZIP is not covered: a page may be several members in a row, and where the first one ends is only known
  * once it is decompressed. Neither are BROTLI and LZ4 (in Hadoop's framing). */
