@@ -98,7 +98,7 @@ struct literal {
 
 /* Without '_': literals with '%' between them. */
 struct sx_like_pattern {
-    bool is_general; /* has '_' or a dangling escape: see sx_like */
+    bool is_general; /* has '_' or a dangling escape, or '%' is the escape character: see sx_like */
     bool dangling_escape;
     bool has_escape;
     char escape;
@@ -115,6 +115,7 @@ static void end_literal(struct sx_like_pattern *p, const char *from, const char 
 
 static void split(struct sx_like_pattern *p) {
     char *out = p->text, *from = out;
+    p->is_general = p->has_escape && p->escape == '%';
     for (uint32_t i = 0; i < p->source_bytes; i++) {
         char c = p->source[i];
         if (p->has_escape && c == p->escape) {

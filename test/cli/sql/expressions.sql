@@ -3,6 +3,7 @@ SELECT id, s LIKE 'a%', s LIKE '%l', s LIKE '_b%', s LIKE '%\%' ESCAPE '\', s LI
 -- falls back: ~~*
 SELECT id, s ILIKE 'A%', s NOT ILIKE '%L' FROM v;
 SELECT id FROM v WHERE s LIKE '_t_';
+SELECT id, s LIKE '%%' ESCAPE '%', s LIKE 'a%%' ESCAPE '%', s LIKE '%%a%%' ESCAPE '%', s LIKE 'a%_' ESCAPE '%', s LIKE '__' ESCAPE '_' FROM v;
 SELECT id FROM v WHERE s LIKE '%bcd%jk%';
 SELECT id FROM v WHERE s LIKE '🦆%' OR s LIKE '%duck';
 SELECT id, s LIKE s, s LIKE '%' || s, s LIKE s || '_' FROM v;
