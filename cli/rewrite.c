@@ -263,10 +263,19 @@ static enum stachio_status place(struct rewrite *rewrite, struct job *job, struc
 }
 
 /* The file, or the files of a table's folders: patterns for those that there may be. */
+/* A path as a glob that matches it alone. */
+static void add_literal(struct text *pattern, const char *path) {
+    for (; *path; path++)
+        text_format(pattern, "%s%c", strchr("*?[]{},\\", *path) ? "\\" : "", *path);
+}
+
 static enum stachio_status read_after(struct rewrite *rewrite, const struct job *job,
                                       struct rewrite_layout *after, struct stachio_error *error) {
     struct text pattern = {0};
-    text_add(&pattern, job->final);
+    if (rewrite->options->partition_by)
+        add_literal(&pattern, job->final);
+    else
+        text_add(&pattern, job->final);
     for (const char *at = rewrite->options->partition_by; at; at = strchr(at, ','), at = at ? at + 1 : at)
         text_add(&pattern, "/*");
     if (rewrite->options->partition_by)

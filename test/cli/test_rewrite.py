@@ -3,6 +3,7 @@ pyarrow and by stachio; and nothing is left of what fails."""
 
 import datetime
 import decimal
+import glob
 import itertools
 import os
 import pathlib
@@ -311,6 +312,9 @@ def check_partitions(scratch, source):
             rows = connection.execute(f"SELECT * FROM ({left} EXCEPT ALL {right}) LIMIT 3").fetchall()
             require(not rows, f"{column}: {rows}")
     require(all("=" in name for name in os.listdir(target)), f"{os.listdir(target)}")
+    odd = os.path.join(scratch, "a [glob]?{b,c}*\\")  # what the folder is called, not a pattern
+    out = rewrite(source, "-o", odd, "--partition-by", f'"{column}"').succeeded().out.decode()
+    require(glob.glob(glob.escape(odd) + "/*/*.parquet") and "(folders)" in out, out)
 
 
 def check_files(scratch, source, rows):
