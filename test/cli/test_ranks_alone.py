@@ -36,8 +36,8 @@ def environment(**values):
     return settings
 
 
-def make_numbers(path, rows=ROWS):
-    table = pa.table({"id": pa.array(range(rows), pa.int64()), "text": [f"some text of row {i}" for i in range(rows)]})
+def make_numbers(path, rows=ROWS, repeats=1):
+    table = pa.table({"id": pa.array(range(rows), pa.int64()), "text": [f"some text of row {i}" * repeats for i in range(rows)]})
     pq.write_table(table, path, row_group_size=GROUP_ROWS, compression="none", use_dictionary=False)
 
 
@@ -78,15 +78,16 @@ def check_script(tables):
 
 
 def check_memory(tables):
-    """Groups that one rank has no memory for, and three have."""
+    """Groups that one rank has no memory for (by far), and eight have."""
     sql = "SELECT count(*), sum(n) FROM (SELECT id, text, count(*) AS n FROM numbers GROUP BY ALL)"
 
     def ask(megabytes, **values):
-        run = ask_stachio(tables, sql, "--memory-limit", f"{megabytes}MB", "--threads", "1", "--format", "csv", env=environment(**values))
+        run = ask_stachio(tables, sql, "--memory-limit", f"{megabytes}MB", "--threads", "1", "--format", "csv",
+                          env=environment(**{"STACHIO_LOCAL_RANKS": "8", **values}))
         require(run.status in (0, 4), str(run))
         return run
 
-    most = next(megabytes for megabytes in range(40, 10, -1) if ask(megabytes, STACHIO_LOCAL_RANKS="1").status == 4)
+    most = next(megabytes for megabytes in range(100, 10, -5) if ask(megabytes, STACHIO_LOCAL_RANKS="1").status == 4)
     for run in (ask(most, STACHIO_ALONE_BYTES="0"), ask(most, STACHIO_ALONE_BYTES=str(1 << 40))):
         require(run.out.split()[-1:] == [b"300000,300000"], f"{most} MB: {run}")
 
@@ -169,7 +170,7 @@ def main():
             with checks.case("memory"):
                 many = os.path.join(directory, "many")
                 os.mkdir(many)
-                make_numbers(os.path.join(many, "numbers.parquet"), 300_000)
+                make_numbers(os.path.join(many, "numbers.parquet"), 300_000, repeats=8)
                 check_memory(Tables(many))
         with checks.case("a damaged file"):
             check_damage(directory)
