@@ -68,8 +68,8 @@ SX_BOTH enum sx_like_result sx_like(const char *text, uint32_t text_bytes, const
         p = retry_pattern;
         retry_text = t = sx_like_skip(text, text_bytes, retry_text + 1, pattern[p], has_escape, escape);
     }
-    while (p < pattern_bytes &&
-           pattern[p] == '%') /* at the end it is itself also where it is the escape character */
+    /* At the end '%' is itself also where it is the escape character. */
+    while (p < pattern_bytes && pattern[p] == '%')
         p++;
     return p == pattern_bytes ? SX_LIKE_YES : SX_LIKE_NO;
 }

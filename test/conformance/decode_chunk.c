@@ -189,7 +189,7 @@ static void release_source(struct source *source) {
 
 static void compress(const struct chunk *chunk, const struct bytes *plain, struct bytes *out) {
     if (chunk->spec.codec == SX_CODEC_ZSTD && chunk->n_pages % 3 == 2)
-        encode_zstd(plain->data, plain->length, false, 0, out);
+        encode_zstd(plain, &(struct zstd_frame){.is_unsized = true}, out);
     else if (!encode_compress(chunk->spec.codec, plain->data, plain->length, out))
         assert(false);
 }

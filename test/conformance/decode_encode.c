@@ -323,14 +323,16 @@ bool encode_compress(enum sx_parquet_codec codec, const uint8_t *plain, size_t l
     return true;
 }
 
-void encode_zstd(const uint8_t *plain, size_t length, bool is_sized, int window_log, struct bytes *out) {
-    const size_t room = ZSTD_compressBound(length);
+void encode_zstd(const struct bytes *plain, const struct zstd_frame *frame, struct bytes *out) {
+    const size_t room = ZSTD_compressBound(plain->length);
     uint8_t *place = malloc(room);
     ZSTD_CCtx *context = ZSTD_createCCtx();
     assert(place && context);
-    ZSTD_CCtx_setParameter(context, ZSTD_c_contentSizeFlag, is_sized);
-    ZSTD_CCtx_setParameter(context, ZSTD_c_windowLog, window_log);
-    const size_t size = ZSTD_compress2(context, place, room, plain, length);
+    ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, frame->level);
+    ZSTD_CCtx_setParameter(context, ZSTD_c_windowLog, frame->window_log);
+    ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, frame->has_checksum);
+    ZSTD_CCtx_setParameter(context, ZSTD_c_contentSizeFlag, !frame->is_unsized);
+    const size_t size = ZSTD_compress2(context, place, room, plain->data, plain->length);
     assert(!ZSTD_isError(size));
     bytes_put(out, place, size);
     ZSTD_freeCCtx(context);

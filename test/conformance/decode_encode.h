@@ -31,9 +31,13 @@ void encode_hybrid(const uint32_t *values, int64_t n, uint32_t width, uint64_t *
 
 /* False where the codec has no encoder here (brotli). */
 bool encode_compress(enum sx_parquet_codec codec, const uint8_t *plain, size_t length, struct bytes *out);
-/* A frame that tells how many bytes it becomes, or does not, as of a stream. window_log 0: the default;
- * blocks are no larger than the window. */
-void encode_zstd(const uint8_t *plain, size_t length, bool is_sized, int window_log, struct bytes *out);
+/* A frame of zstd. level and window_log 0: the default; blocks are no larger than the window. */
+struct zstd_frame {
+    int level, window_log;
+    bool has_checksum;
+    bool is_unsized; /* does not tell how many bytes it becomes, as of a stream */
+};
+void encode_zstd(const struct bytes *plain, const struct zstd_frame *frame, struct bytes *out);
 
 /* decode_bad.c */
 void conform_decode_bad(struct conformance *c);

@@ -4,7 +4,6 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zstd.h>
 
 #include "backend/cuda/inflate.h"
 #include "decode_encode.h"
@@ -82,26 +81,19 @@ static void make_plain(struct conformance *c, enum content content, size_t lengt
     }
 }
 
-/* Zstd as other writers make it: any level, a small window, with a checksum. */
-static void zstd_stream(struct conformance *c, const struct bytes *plain, struct bytes *out) {
+/* Zstd as other writers make it: any level, a small window, with a checksum. Blocks of high levels may be
+ * split into smaller ones than the device takes. */
+static void zstd_stream(struct conformance *c, struct piece *piece) {
+    enum { LEAST_SPLIT_LEVEL = 8 };
     static const int levels[] = {-50, -5, 1, 2, 3, 5, 7, 9, 12, 15, 17, 19, 22};
     const uint64_t random = conformance_random(c);
-    const size_t room = ZSTD_compressBound(plain->length);
-    uint8_t *place = malloc(room);
-    ZSTD_CCtx *context = ZSTD_createCCtx();
-    assert(place && context);
-    ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, random >> 1 & 1);
-    ZSTD_CCtx_setParameter(
-        context, ZSTD_c_compressionLevel,
-        plain->length > 1 << 17 ? 1 : levels[(random >> 8) % (sizeof levels / sizeof levels[0])]);
-    if (random >> 2 & 1)
-        ZSTD_CCtx_setParameter(context, ZSTD_c_windowLog,
-                               (plain->length > 1 << 10 ? 15 : 10) + (int)((random >> 16) % 5));
-    const size_t size = ZSTD_compress2(context, place, room, plain->data, plain->length);
-    assert(!ZSTD_isError(size));
-    bytes_put(out, place, size);
-    ZSTD_freeCCtx(context);
-    free(place);
+    const size_t length = piece->plain.length;
+    const struct zstd_frame frame = {
+        .level = length > 1 << 17 ? 1 : levels[(random >> 8) % (sizeof levels / sizeof levels[0])],
+        .window_log = random >> 2 & 1 ? (length > 1 << 10 ? 15 : 10) + (int)((random >> 16) % 5) : 0,
+        .has_checksum = random >> 1 & 1};
+    encode_zstd(&piece->plain, &frame, &piece->stored);
+    piece->may_be_refused = frame.level >= LEAST_SPLIT_LEVEL;
 }
 
 /* Its length in as few bytes as it takes, or more. */
@@ -167,7 +159,7 @@ static struct piece *add_random(struct conformance *c, struct pieces *pieces, si
     }
     make_plain(c, (enum content)(conformance_random(c) % N_CONTENTS), length, &piece->plain);
     if (pieces->codec == SX_CODEC_ZSTD && length > 0 && conformance_random(c) % 2 == 0)
-        zstd_stream(c, &piece->plain, &piece->stored);
+        zstd_stream(c, piece);
     else
         encode_compress(pieces->codec, piece->plain.data, length, &piece->stored);
     return piece;
@@ -427,7 +419,7 @@ static void try_small_blocks(struct conformance *c, const struct functions *f) {
         struct pieces pieces = {.codec = SX_CODEC_ZSTD};
         struct piece *piece = add_piece(&pieces);
         make_plain(c, NUMBERS, 150000, &piece->plain);
-        encode_zstd(piece->plain.data, piece->plain.length, true, window_log, &piece->stored);
+        encode_zstd(&piece->plain, &(struct zstd_frame){.window_log = window_log}, &piece->stored);
         piece->is_wrong = true;
         run_pieces(c, f, &pieces);
     }
@@ -439,7 +431,7 @@ static void try_unsized(struct conformance *c, const struct functions *f) {
         struct pieces pieces = {.codec = SX_CODEC_ZSTD};
         struct piece *piece = add_piece(&pieces);
         make_plain(c, (enum content)(round % N_CONTENTS), 1 + conformance_random(c) % 1000, &piece->plain);
-        encode_zstd(piece->plain.data, piece->plain.length, false, 0, &piece->stored);
+        encode_zstd(&piece->plain, &(struct zstd_frame){.is_unsized = true}, &piece->stored);
         piece->is_wrong = true;
         if (round % 2)
             damage_piece(c, round % 4 == 1 ? SHORTER_PLAIN : LONGER_PLAIN, piece);

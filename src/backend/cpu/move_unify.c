@@ -161,8 +161,8 @@ enum sx_status sx_unified_merge(struct sx_stream *stream, struct sx_unified *uni
 
 enum sx_status sx_unified_dict(struct sx_stream *stream, const struct sx_unified *unified,
                                struct sx_dict **out_dict) {
-    const int32_t n =
-        unified->n ? unified->n : 1; /* where all rows are NULL their codes still lead to a string */
+    /* Where all rows are NULL their codes still lead to a string. */
+    const int32_t n = unified->n ? unified->n : 1;
     struct sx_tensor values = {0};
     enum sx_status status;
     SX_GO(sx_tensor_create(stream->pool, sx_type_of(SX_TYPE_VARCHAR), n, false, &values, &stream->error));

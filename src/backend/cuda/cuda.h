@@ -104,6 +104,8 @@ SX_MUST_CHECK enum sx_status cuda_check(struct cuda_stream *stream, cudaError_t 
 /* After launches, before anything that they use is released. */
 SX_MUST_CHECK enum sx_status cuda_launched(struct cuda_stream *stream, const char *what);
 
+/* Counter `i` on the device, for kernels that write it whatever it was. */
+int64_t *cuda_counter_place(const struct cuda_stream *stream, int i);
 /* Counter `i` on the device, set to zero (in stream order); its value is at cuda_counter after cuda_sync. */
 SX_MUST_CHECK enum sx_status cuda_counter_reset(struct cuda_stream *stream, int i, int64_t **out_device);
 int64_t cuda_counter(const struct cuda_stream *stream, int i);

@@ -148,6 +148,13 @@ static int32_t last_listed(const struct decode_column *column, const struct sx_d
     return last >= 0 && column->listed[last].decoder == decoder ? last : -1;
 }
 
+/* The page of the list that is this one too; -1. */
+static int32_t listed_before(const struct decode_column *column, const struct sx_decoder *decoder,
+                             int index) {
+    const int32_t last = last_listed(column, decoder);
+    return last >= 0 && column->listed[last].index == index ? last : -1;
+}
+
 /* Adds it with all its rows wanted. */
 static enum sx_status add_page(struct decode_call *call, struct decode_column *column,
                                struct sx_decoder *decoder, int part, int index,
@@ -159,9 +166,7 @@ static enum sx_status add_page(struct decode_call *call, struct decode_column *c
                                      .part = part,
                                      .index = index,
                                      .plain_at = -1,
-                                     .same_as = last_listed(column, decoder)};
-    if (listed->same_as >= 0 && column->listed[listed->same_as].index != index)
-        listed->same_as = -1;
+                                     .same_as = listed_before(column, decoder, index)};
     SX_TRY(check_page(call, listed, stored));
     page->source = (uint8_t)source_of(&decoder->chunk.spec, stored);
     page->first_row = page->out_row = column->rows;

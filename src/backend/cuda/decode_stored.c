@@ -186,9 +186,8 @@ static enum sx_status bring_page(struct decode_inflater *inflater, struct decode
     }
     page->image = (const uint8_t *)column->plain->data + listed->plain_at;
     page->image_bytes = stored->plain_bytes - listed->lead_bytes;
-    if (listed->same_as >= 0)
-        return SX_OK;
-    if (page->image_bytes == 0) /* empty pages may have no bytes at all, whatever the codec */
+    /* Empty pages may have no bytes at all, whatever the codec. */
+    if (listed->same_as >= 0 || page->image_bytes == 0)
         return SX_OK;
     const struct decode_piece piece = {.decoder = listed->decoder,
                                        .index = listed->index,

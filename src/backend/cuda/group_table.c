@@ -114,16 +114,14 @@ static enum sx_status list_new(struct cuda_stream *stream, const struct sx_group
                                struct cuda_group_search *search) {
     struct sx_pool *pool = stream->base.pool;
     struct sx_buffer *flags = NULL, *scratch = NULL;
-    int64_t *count;
     enum sx_status status;
     SX_GO(sx_buffer_create(pool, (size_t)search->rows, &flags, &stream->base.error));
     SX_GO(sx_buffer_create(pool, cuda_select_bytes(search->rows), &scratch, &stream->base.error));
     SX_GO(sx_buffer_create(pool, (size_t)search->rows * sizeof(int32_t), &search->new_rows,
                            &stream->base.error));
-    SX_GO(cuda_counter_reset(stream, CUDA_GROUP_NEW, &count));
     cuda_group_flag_new(stream->handle, table_of(group), search->numbers, flags->data);
-    cuda_select_flags(stream->handle, flags->data, search->rows, search->new_rows->data, count,
-                      scratch->data);
+    cuda_select_flags(stream->handle, flags->data, search->rows, search->new_rows->data,
+                      cuda_counter_place(stream, CUDA_GROUP_NEW), scratch->data);
     SX_GO(cuda_launched(stream, "new groups"));
 out:
     sx_buffer_release(flags);
@@ -140,7 +138,7 @@ static bool has_strings(const struct sx_group *group) {
 
 static enum sx_status find_groups(struct cuda_stream *stream, const struct sx_group *group,
                                   struct cuda_group_search *search, const struct sx_buffer *keys) {
-    int64_t *count = &stream->control->counters[CUDA_GROUP_NEW], *bytes;
+    int64_t *count = cuda_counter_place(stream, CUDA_GROUP_NEW), *bytes;
     SX_TRY(cuda_counter_reset(stream, CUDA_GROUP_KEY_BYTES, &bytes));
     cuda_group_find(stream->handle, keys->data, group->n_keys, !has_strings(group), table_of(group),
                     search->numbers);

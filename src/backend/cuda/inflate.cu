@@ -101,7 +101,7 @@ __device__ static inline bool lz4_is_sound(const struct inflate_piece &piece, ui
 /* ---- zstd (RFC 8878) ---- */
 
 enum { ZSTD_MAGIC = 0xfd2fb528, ZSTD_MAX_BLOCK = 128 << 10 };
-/* Plain bytes of a frame's blocks, in the mean. Smaller ones can take more scratch memory than nvCOMP asks
+/* Plain bytes of a frame's blocks, in the mean. Smaller ones may take more scratch memory than nvCOMP asks
  * for, and then its kernel fails. */
 enum { ZSTD_LEAST_BLOCK = 32 << 10 };
 

@@ -296,7 +296,7 @@ enum sx_status sx_cuda_join_marked(struct sx_stream *base, const struct sx_join 
     struct cuda_stream *stream;
     struct sx_buffer *flags = NULL, *scratch = NULL;
     struct sx_tensor rows = {0};
-    int64_t n = join->rows - first < count ? join->rows - first : count, *n_found;
+    int64_t n = join->rows - first < count ? join->rows - first : count;
     n = n > 0 ? n : 0;
     enum sx_status status;
     SX_GO(cuda_enter(base, &stream));
@@ -304,11 +304,11 @@ enum sx_status sx_cuda_join_marked(struct sx_stream *base, const struct sx_join 
     SX_GO(sx_buffer_create(base->pool, (size_t)n, &flags, &base->error));
     SX_GO(sx_buffer_create(base->pool, cuda_select_bytes(n), &scratch, &base->error));
     SX_GO(sx_tensor_create_index(base->pool, SX_TYPE_I64, n, &rows, &base->error));
-    SX_GO(cuda_counter_reset(stream, 0, &n_found));
     const struct cuda_column marks = {
         .values = (const uint8_t *)join->marks->data + first, .layout = CUDA_FLAT, .phys = SX_PHYS_U8};
     cuda_mask_flags(stream->handle, marks, wanted, n, flags->data);
-    cuda_select_flags_i64(stream->handle, flags->data, n, first, rows.values, n_found, scratch->data);
+    cuda_select_flags_i64(stream->handle, flags->data, n, first, rows.values, cuda_counter_place(stream, 0),
+                          scratch->data);
     SX_GO(cuda_launched(stream, "marked rows"));
     SX_GO(cuda_sync(stream, "marked rows"));
     rows.length = cuda_counter(stream, 0);

@@ -91,8 +91,8 @@ enum sx_status cuda_join_make_rows(struct cuda_stream *stream, struct sx_join *j
     if (status != SX_OK)
         return SX_OK;
     launch_moves(stream, join, join->payload_rows->data, step);
-    SX_TRY(cuda_launched(stream,
-                         "rows of a build side")); /* busy, before columns of other streams are released */
+    /* Busy, before columns of other streams are released. */
+    SX_TRY(cuda_launched(stream, "rows of a build side"));
     join->rows_step = step;
     for (int k = 0; k < join->n_payload; k++)
         drop_values(&join->payload[k]);

@@ -21,8 +21,8 @@ void cuda_exclusive_sum_i32(cudaStream_t stream, const int32_t *in, int64_t n, i
 
 /* Bytes of scratch memory for cuda_select_flags. */
 size_t cuda_select_bytes(int64_t n);
-/* Ascending positions i (plus `first`) with flags[i] != 0, and their number. The I64 form is for rows of a
- * join's build side. */
+/* Ascending positions i (plus `first`) with flags[i] != 0, and their number, which is written in any case.
+ * The I64 form is for rows of a join's build side. */
 void cuda_select_flags(cudaStream_t stream, const uint8_t *flags, int64_t n, int32_t *out_index,
                        int64_t *out_count, void *scratch);
 void cuda_select_flags_i64(cudaStream_t stream, const uint8_t *flags, int64_t n, int64_t first,

@@ -233,12 +233,10 @@ enum sx_status cuda_select(struct cuda_stream *stream, const uint8_t *flags, int
                            struct sx_tensor *out_index) {
     struct sx_buffer *scratch = NULL;
     struct sx_tensor index = {0};
-    int64_t *count;
     enum sx_status status;
     SX_GO(sx_buffer_create(stream->base.pool, cuda_select_bytes(n), &scratch, &stream->base.error));
     SX_GO(sx_tensor_create_index(stream->base.pool, SX_TYPE_I32, n, &index, &stream->base.error));
-    SX_GO(cuda_counter_reset(stream, 0, &count));
-    cuda_select_flags(stream->handle, flags, n, index.values, count, scratch->data);
+    cuda_select_flags(stream->handle, flags, n, index.values, cuda_counter_place(stream, 0), scratch->data);
     SX_GO(cuda_launched(stream, "selection"));
     SX_GO(cuda_sync(stream, "rows selected"));
     index.length = cuda_counter(stream, 0);

@@ -187,14 +187,13 @@ static enum sx_status flag_smallest(struct cuda_stream *stream, const struct rou
 /* Drops rows of the first round that are not among the first `limit`. Costs 34 bytes a row. Synchronises. */
 static enum sx_status sift(struct cuda_stream *stream, struct round *round, int bits, int64_t limit) {
     struct sx_buffer *flags = NULL, *index = NULL, *scratch = NULL, *keys = NULL, *rows = NULL;
-    int64_t *count;
     enum sx_status status;
     SX_GO(make(stream, round->n, 1, &flags));
     SX_GO(make(stream, round->n, sizeof(int64_t), &index));
     SX_GO(make(stream, (int64_t)cuda_select_bytes(round->n), 1, &scratch));
     SX_GO(flag_smallest(stream, round, bits, limit, flags->data));
-    SX_GO(cuda_counter_reset(stream, COUNT_COUNTER, &count));
-    cuda_select_flags_i64(stream->handle, flags->data, round->n, 0, index->data, count, scratch->data);
+    cuda_select_flags_i64(stream->handle, flags->data, round->n, 0, index->data,
+                          cuda_counter_place(stream, COUNT_COUNTER), scratch->data);
     SX_GO(cuda_launched(stream, "sifting"));
     SX_GO(cuda_sync(stream, "first rows of a sort"));
     const int64_t n = cuda_counter(stream, COUNT_COUNTER);

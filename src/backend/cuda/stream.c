@@ -269,14 +269,18 @@ enum sx_status sx_cuda_synchronise(struct sx_stream *base, const char *why) {
     return is_idle ? SX_OK : cuda_sync(stream, why);
 }
 
+int64_t *cuda_counter_place(const struct cuda_stream *stream, int i) {
+    return &stream->control->counters[i];
+}
+
 enum sx_status cuda_counters_reset(struct cuda_stream *stream, int first, int n) {
-    int64_t *counters = &stream->control->counters[first];
+    int64_t *counters = cuda_counter_place(stream, first);
     return cuda_check(stream, cudaMemsetAsync(counters, 0, (size_t)n * sizeof *counters, stream->handle),
                       "counters");
 }
 
 enum sx_status cuda_counter_reset(struct cuda_stream *stream, int i, int64_t **out_device) {
-    *out_device = &stream->control->counters[i];
+    *out_device = cuda_counter_place(stream, i);
     return cuda_counters_reset(stream, i, 1);
 }
 
