@@ -6,12 +6,13 @@
 #include <string.h>
 
 #include "backend/cuda/inflate.h"
-#include "decode_encode.h"
+#include "inflate_streams.h"
 #include "tensor/codec.h"
 
 enum { GUARD = 0x5a, MAX_GAP = 40, SMALL_MIB = 64, LEFT_MIB = 2 };
 
-static const enum sx_parquet_codec covered[] = {SX_CODEC_SNAPPY, SX_CODEC_LZ4_RAW, SX_CODEC_ZSTD};
+static const enum sx_parquet_codec covered[] = {SX_CODEC_SNAPPY, SX_CODEC_GZIP, SX_CODEC_LZ4_RAW,
+                                                SX_CODEC_ZSTD};
 enum { N_COVERED = sizeof covered / sizeof covered[0] };
 
 /* The backend's functions, which its library exports. */
@@ -22,14 +23,6 @@ struct functions {
     sx_cuda_open_function open_device;
     sx_cuda_close_function close_device;
     bool is_emulated;
-};
-
-/* A piece, in host memory: what is stored, and what has to come out. */
-struct piece {
-    struct bytes stored, plain;
-    bool is_wrong;       /* it has to become a fault */
-    bool may_be_refused; /* or `plain` comes out */
-    size_t stored_at, plain_at;
 };
 
 struct pieces {
@@ -62,104 +55,18 @@ static void pieces_release(struct pieces *pieces) {
     *pieces = (struct pieces){.codec = pieces->codec};
 }
 
-enum content { ZEROS, WORDS, NUMBERS, NOISE, N_CONTENTS };
-
-static void make_plain(struct conformance *c, enum content content, size_t length, struct bytes *out) {
-    static const char *const words[] = {"the ", "quickly ", "furiously ",     "deposits ",
-                                        "a",    "\n",       "final requests "};
-    static const uint8_t zeros[4096];
-    while (out->length < length) {
-        const size_t left = length - out->length;
-        const uint64_t random = conformance_random(c), number = random % 1000;
-        const char *word = words[random % 7];
-        switch (content) {
-        case ZEROS: bytes_put(out, zeros, left < sizeof zeros ? left : sizeof zeros); break;
-        case WORDS: bytes_put(out, word, left < strlen(word) ? left : strlen(word)); break;
-        case NUMBERS: bytes_put(out, &number, left < 8 ? left : 8); break;
-        default: bytes_put(out, &random, left < 8 ? left : 8);
-        }
-    }
-}
-
-/* Zstd as other writers make it: any level, a small window, with a checksum. Blocks of high levels may be
- * split into smaller ones than the device takes. */
-static void zstd_stream(struct conformance *c, struct piece *piece) {
-    enum { LEAST_SPLIT_LEVEL = 8 };
-    static const int levels[] = {-50, -5, 1, 2, 3, 5, 7, 9, 12, 15, 17, 19, 22};
-    const uint64_t random = conformance_random(c);
-    const size_t length = piece->plain.length;
-    const struct zstd_frame frame = {
-        .level = length > 1 << 17 ? 1 : levels[(random >> 8) % (sizeof levels / sizeof levels[0])],
-        .window_log = random >> 2 & 1 ? (length > 1 << 10 ? 15 : 10) + (int)((random >> 16) % 5) : 0,
-        .has_checksum = random >> 1 & 1};
-    encode_zstd(&piece->plain, &frame, &piece->stored);
-    piece->may_be_refused = frame.level >= LEAST_SPLIT_LEVEL;
-}
-
-/* Its length in as few bytes as it takes, or more. */
-static void put_literal(struct conformance *c, size_t length, struct piece *piece) {
-    const uint32_t less = (uint32_t)length - 1, least = less < 60 ? 0 : less < 256 ? 1 : less < 65536 ? 2 : 3;
-    const uint32_t more =
-        least + (uint32_t)(conformance_random(c) % 4 ? 0 : conformance_random(c) % (5 - least));
-    const uint8_t tag = (uint8_t)((more ? 59 + more : less) << 2);
-    struct bytes literal = {0};
-    make_plain(c, conformance_random(c) % 2 ? NOISE : WORDS, length, &literal);
-    bytes_put(&piece->stored, &tag, 1);
-    bytes_put(&piece->stored, &less, more);
-    bytes_put(&piece->stored, literal.data, length);
-    bytes_put(&piece->plain, literal.data, length);
-    bytes_release(&literal);
-}
-
-/* At most as long; offsets of each size up to `most`. */
-static void put_copy(struct conformance *c, size_t length, uint32_t most, struct piece *piece) {
-    const uint64_t random = conformance_random(c);
-    const uint32_t made = (uint32_t)piece->plain.length, bits = (uint32_t)(random % 24);
-    uint32_t offset = 1 + (uint32_t)(random >> 8) % (most < made ? most : made);
-    offset = offset >> bits ? (offset & ((1u << bits) - 1)) + 1 : offset;
-    length = length < 1 + (random >> 40) % 64 ? length : 1 + (random >> 40) % 64;
-    uint8_t copy[5] = {0};
-    if (length >= 4 && length < 12 && offset < 2048) {
-        copy[0] = (uint8_t)(1 | (length - 4) << 2 | offset >> 8 << 5);
-        copy[1] = (uint8_t)offset;
-        bytes_put(&piece->stored, copy, 2);
-    } else {
-        const bool is_wide = offset >= 65536 || random >> 60 == 0;
-        copy[0] = (uint8_t)((is_wide ? 3 : 2) | (length - 1) << 2);
-        memcpy(copy + 1, &offset, sizeof offset);
-        bytes_put(&piece->stored, copy, is_wide ? 5 : 3);
-    }
-    for (size_t i = 0; i < length; i++) {
-        const uint8_t byte = piece->plain.data[piece->plain.length - offset];
-        bytes_put(&piece->plain, &byte, 1);
-    }
-}
-
-/* Elements as no compressor chooses them: mostly literals or mostly copies, short or long, near or far. */
-static void snappy_stream(struct conformance *c, size_t length, struct piece *piece) {
-    static const size_t lengths[] = {3, 20, 100, 3000, 20000};
-    static const uint32_t offsets[] = {1, 9, 300, 5000, 60000, UINT32_MAX};
-    const uint64_t style = conformance_random(c), literals = style % 7, longest = lengths[(style >> 8) % 5];
-    bytes_put_varint(&piece->stored, length);
-    while (piece->plain.length < length) {
-        const size_t left = length - piece->plain.length;
-        const uint64_t random = conformance_random(c), most = random % 16 ? 1 + (random >> 8) % longest : 70;
-        if (piece->plain.length == 0 || (random >> 32) % 8 <= literals)
-            put_literal(c, left < most ? left : most, piece);
-        else
-            put_copy(c, left, offsets[(style >> 16) % 6], piece);
-    }
-}
-
 static struct piece *add_random(struct conformance *c, struct pieces *pieces, size_t length) {
     struct piece *piece = add_piece(pieces);
     if (pieces->codec == SX_CODEC_SNAPPY && length > 0 && conformance_random(c) % 2) {
-        snappy_stream(c, length, piece);
+        inflate_snappy_stream(c, length, piece);
         return piece;
     }
-    make_plain(c, (enum content)(conformance_random(c) % N_CONTENTS), length, &piece->plain);
-    if (pieces->codec == SX_CODEC_ZSTD && length > 0 && conformance_random(c) % 2 == 0)
-        zstd_stream(c, piece);
+    inflate_make_plain(c, (enum inflate_content)(conformance_random(c) % N_CONTENTS), length, &piece->plain);
+    const bool is_other = length > 0 && conformance_random(c) % 2;
+    if (is_other && pieces->codec == SX_CODEC_ZSTD)
+        inflate_zstd_stream(c, piece);
+    else if (is_other && pieces->codec == SX_CODEC_GZIP)
+        inflate_gzip_stream(c, piece);
     else
         encode_compress(pieces->codec, piece->plain.data, length, &piece->stored);
     return piece;
@@ -401,7 +308,7 @@ static void try_frames(struct conformance *c, const struct functions *f) {
     struct piece *piece = add_piece(&pieces);
     for (int i = 0; i < 2; i++) {
         struct bytes plain = {0};
-        make_plain(c, WORDS, 1000, &plain);
+        inflate_make_plain(c, WORDS, 1000, &plain);
         encode_compress(SX_CODEC_ZSTD, plain.data, plain.length, &piece->stored);
         bytes_put(&piece->plain, plain.data, plain.length);
         bytes_release(&plain);
@@ -418,7 +325,7 @@ static void try_small_blocks(struct conformance *c, const struct functions *f) {
     for (int window_log = 10; window_log < 15; window_log++) {
         struct pieces pieces = {.codec = SX_CODEC_ZSTD};
         struct piece *piece = add_piece(&pieces);
-        make_plain(c, NUMBERS, 150000, &piece->plain);
+        inflate_make_plain(c, NUMBERS, 150000, &piece->plain);
         encode_zstd(&piece->plain, &(struct zstd_frame){.window_log = window_log}, &piece->stored);
         piece->is_wrong = true;
         run_pieces(c, f, &pieces);
@@ -430,7 +337,8 @@ static void try_unsized(struct conformance *c, const struct functions *f) {
     for (int round = 0; round < 60; round++) {
         struct pieces pieces = {.codec = SX_CODEC_ZSTD};
         struct piece *piece = add_piece(&pieces);
-        make_plain(c, (enum content)(round % N_CONTENTS), 1 + conformance_random(c) % 1000, &piece->plain);
+        inflate_make_plain(c, (enum inflate_content)(round % N_CONTENTS), 1 + conformance_random(c) % 1000,
+                           &piece->plain);
         encode_zstd(&piece->plain, &(struct zstd_frame){.is_unsized = true}, &piece->stored);
         piece->is_wrong = true;
         if (round % 2)
@@ -445,8 +353,8 @@ static void try_unsized(struct conformance *c, const struct functions *f) {
 static void try_refusals(struct conformance *c, const struct functions *f) {
     struct cuda_device *device = (struct cuda_device *)(uintptr_t)c->backend;
     struct cuda_stream *stream = (struct cuda_stream *)c->stream;
-    static const enum sx_parquet_codec others[] = {SX_CODEC_UNCOMPRESSED, SX_CODEC_GZIP, SX_CODEC_BROTLI,
-                                                   SX_CODEC_LZ4, (enum sx_parquet_codec)77};
+    static const enum sx_parquet_codec others[] = {SX_CODEC_UNCOMPRESSED, SX_CODEC_BROTLI, SX_CODEC_LZ4,
+                                                   (enum sx_parquet_codec)77};
     const struct cuda_inflate_item large = {NULL, 1, NULL, (size_t)3 << 30, 0}, none = {NULL, 0, NULL, 0, 0};
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         CONFORM(c,
@@ -489,7 +397,8 @@ void conform_inflate(struct conformance *c) {
     for (int i = 0; i < N_COVERED; i++) {
         if (!has(c, &f, covered[i])) {
             printf("inflate: nvCOMP was not found for codec %d\n", (int)covered[i]);
-            CONFORM(c, !f.is_emulated && covered[i] != SX_CODEC_SNAPPY, "codec %d", (int)covered[i]);
+            CONFORM(c, !f.is_emulated && covered[i] != SX_CODEC_SNAPPY && covered[i] != SX_CODEC_GZIP,
+                    "codec %d", (int)covered[i]);
             continue;
         }
         try_sizes(c, &f, covered[i]);

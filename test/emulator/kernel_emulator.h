@@ -215,6 +215,12 @@ template <typename T> inline T atomicMax(T *at, T value) {
 
 /* ---- bits ---- */
 
+inline unsigned __brev(unsigned x) {
+    unsigned reversed = 0;
+    for (int i = 0; i < 32; i++, x >>= 1)
+        reversed = reversed << 1 | (x & 1);
+    return reversed;
+}
 inline int __popc(unsigned x) {
     return __builtin_popcount(x);
 }

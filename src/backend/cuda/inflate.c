@@ -97,9 +97,13 @@ static bool is_in_library(struct cuda_device *device, enum sx_parquet_codec code
     return found != INFLATE_N_CODECS && library_of(device)->codecs[found].decompress;
 }
 
-/* For snappy there is a kernel of our own. */
+/* Of our own; NULL: there is none. */
+static cuda_inflate_kernel *find_kernel(enum sx_parquet_codec codec) {
+    return codec == SX_CODEC_SNAPPY ? cuda_snappy : codec == SX_CODEC_GZIP ? cuda_gzip : NULL;
+}
+
 bool cuda_inflate_has(struct cuda_device *device, enum sx_parquet_codec codec) {
-    return codec == SX_CODEC_SNAPPY || is_in_library(device, codec);
+    return find_kernel(codec) || is_in_library(device, codec);
 }
 
 /* ---- scratch memory ---- */
@@ -249,11 +253,11 @@ static enum sx_status launch(struct batch *batch) {
     return cuda_launched(stream, "decompression");
 }
 
-static enum sx_status inflate_snappy(struct batch *batch) {
+static enum sx_status inflate_by_kernel(struct batch *batch, cuda_inflate_kernel *kernel) {
     struct cuda_stream *stream = batch->stream;
     SX_TRY(cuda_upload_buffer(stream, batch->upload->pieces,
                               (size_t)batch->work.n * sizeof *batch->upload->pieces, &batch->scratch));
-    cuda_snappy(stream->handle, batch->scratch->data, batch->work.n, stream->control);
+    kernel(stream->handle, batch->scratch->data, batch->work.n, stream->control);
     return cuda_launched(stream, "decompression");
 }
 
@@ -273,9 +277,10 @@ enum sx_status cuda_inflate(struct cuda_stream *stream, enum sx_parquet_codec co
     SX_TRY(cuda_enter(&stream->base, &stream));
     if (!cuda_inflate_has(stream->device, codec))
         return sx_error_set(&stream->base.error, SX_INTERNAL, "codec %d is not for the device", (int)codec);
+    cuda_inflate_kernel *kernel = find_kernel(codec);
     enum sx_status status = collect(&batch, items, n);
     if (status == SX_OK && batch.work.n > 0)
-        status = is_in_library(stream->device, codec) ? inflate_by_library(&batch) : inflate_snappy(&batch);
+        status = kernel ? inflate_by_kernel(&batch, kernel) : inflate_by_library(&batch);
     free(batch.upload);
     sx_buffer_release(batch.scratch);
     sx_buffer_release(batch.temp);
