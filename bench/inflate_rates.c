@@ -5,9 +5,11 @@
  *
  *     inflate_rates LIBRARY [CODEC | FILE COLUMN | PAGES]...
  *
- * LIBRARY: libstachio_cuda.so; CODEC: snappy, lz4 or zstd, by default all; FILE COLUMN: the dictionary and
- * data pages of a Parquet file's column in place of made ones; PAGES: counts, 1 100 1000 5000 by default. */
+ * LIBRARY: libstachio_cuda.so; CODEC: snappy, gzip, lz4 or zstd, by default all; FILE COLUMN: the dictionary
+ * and data pages of a Parquet file's column in place of made ones; PAGES: counts, 1 100 1000 5000 by default.
+ */
 #include <dlfcn.h>
+#include <libdeflate.h>
 #include <lz4.h>
 #include <snappy-c.h>
 #include <stdio.h>
@@ -52,7 +54,8 @@ struct wishes {
 static const struct {
     enum sx_parquet_codec codec;
     const char *name;
-} codecs[] = {{SX_CODEC_SNAPPY, "snappy"}, {SX_CODEC_LZ4_RAW, "lz4"}, {SX_CODEC_ZSTD, "zstd"}};
+} codecs[] = {
+    {SX_CODEC_SNAPPY, "snappy"}, {SX_CODEC_GZIP, "gzip"}, {SX_CODEC_LZ4_RAW, "lz4"}, {SX_CODEC_ZSTD, "zstd"}};
 enum { N_CODECS = sizeof codecs / sizeof codecs[0] };
 
 static double seconds(void) {
@@ -104,11 +107,23 @@ static void fill_page(enum content content, uint64_t *random, uint8_t *page, siz
     }
 }
 
+static size_t compress_gzip(const uint8_t *plain, size_t bytes, uint8_t *out, size_t room) {
+    enum { LEVEL = 6 };
+    struct libdeflate_compressor *compressor = libdeflate_alloc_compressor(LEVEL);
+    if (!compressor)
+        fail("no memory");
+    const size_t size = libdeflate_gzip_compress(compressor, plain, bytes, out, room);
+    libdeflate_free_compressor(compressor);
+    return size;
+}
+
 static size_t compress_page(enum sx_parquet_codec codec, const uint8_t *plain, size_t bytes, uint8_t *out,
                             size_t room) {
     size_t size = room;
     if (codec == SX_CODEC_SNAPPY)
         (void)snappy_compress((const char *)plain, bytes, (char *)out, &size);
+    else if (codec == SX_CODEC_GZIP)
+        size = compress_gzip(plain, bytes, out, room);
     else if (codec == SX_CODEC_ZSTD)
         size = ZSTD_compress(out, room, plain, bytes, 1);
     else

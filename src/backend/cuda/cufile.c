@@ -241,7 +241,7 @@ static enum sx_status read_file(struct sx_device_files *files, const struct sx_d
 /* Without a CRC zstd is decompressed by the host. */
 static bool takes(const struct sx_device_files *files, enum sx_parquet_codec codec) {
     return codec == SX_CODEC_UNCOMPRESSED ||
-           (codec != SX_CODEC_ZSTD && cuda_inflate_has(files->device, codec));
+           (codec != SX_CODEC_ZSTD && cuda_inflate_serves(files->device, codec));
 }
 
 /* ---- looking ---- */

@@ -77,7 +77,7 @@ static bool is_for_device(const struct decode_call *call, const struct decode_pi
                           size_t stored_bytes) {
     const struct sx_stored_chunk *chunk = &piece->decoder->chunk;
     const struct sx_page *page = &chunk->pages[piece->index];
-    return !call->way->inflates_here &&
+    return !call->way->inflates_here && cuda_inflate_serves(call->stream->device, chunk->spec.codec) &&
            (chunk->spec.codec != SX_CODEC_ZSTD ||
             is_safe(page, page->bytes + piece->lead_bytes, stored_bytes, piece->plain_bytes)) &&
            cuda_inflate_takes(call->stream->device, chunk->spec.codec, stored_bytes, piece->plain_bytes);

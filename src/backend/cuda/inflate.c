@@ -106,6 +106,15 @@ bool cuda_inflate_has(struct cuda_device *device, enum sx_parquet_codec codec) {
     return find_kernel(codec) || is_in_library(device, codec);
 }
 
+bool cuda_inflate_wants_gzip(void) {
+    const char *wanted = getenv("STACHIO_GZIP");
+    return wanted && strcmp(wanted, "device") == 0;
+}
+
+bool cuda_inflate_serves(struct cuda_device *device, enum sx_parquet_codec codec) {
+    return cuda_inflate_has(device, codec) && (codec != SX_CODEC_GZIP || device->opens_gzip);
+}
+
 /* ---- scratch memory ---- */
 
 static size_t max_temp_bytes(const struct cuda_device *device) {

@@ -1,22 +1,21 @@
-/* Decompression of many pieces of pages at once on the device: SNAPPY by a kernel of our own, LZ4_RAW and
- * ZSTD by nvCOMP. The library is proprietary: it is fetched at set-up (scripts/setup.sh nvcomp), never
+/* Decompression of many pieces of pages at once on the device: SNAPPY and GZIP by kernels of our own, LZ4_RAW
+ * and ZSTD by nvCOMP. The library is proprietary: it is fetched at set-up (scripts/setup.sh nvcomp), never
  * shipped, and may be absent; then the caller decompresses these two on the host. It is looked for as
  *   - $STACHIO_NVCOMP_LIBRARY, and nowhere else where that is set ("none" turns it off),
  *   - libnvcomp.so.5 beside this backend's own library, and in the folder `stachio` there,
  *   - libnvcomp.so.5 wherever the system looks.
  *
- * Damage. Of SNAPPY elements are checked before they are written. nvCOMP promises nothing for damaged bytes,
- * and does write outside of its buffers, or runs for ever, so they are looked at by a kernel first: LZ4_RAW
- * is walked through as a whole, and what passes can be decompressed. Of ZSTD the headers of the frame, its
- * blocks and their sections are walked through, and a frame that does not tell its size, or is of many small
- * blocks (for whose number nvCOMP has no scratch memory), is refused; bits that are wrong inside the
- * entropy-coded parts are found only as far as nvCOMP finds them: pages that carry no CRC belong on the host.
- * Bytes of which the device can't tell whether they are damaged or of a kind that it does not take (several
- * zstd frames in a row) are a fault too: a caller that decompresses on the host again after such a fault gets
- * the right bytes or the right error.
+ * Damage. Of SNAPPY and GZIP what is damaged is found before it is written, or by a member's CRC. nvCOMP
+ * promises nothing for damaged bytes, and does write outside of its buffers, or runs for ever, so they are
+ * looked at by a kernel first: LZ4_RAW is walked through as a whole, and what passes can be decompressed. Of
+ * ZSTD the headers of the frame, its blocks and their sections are walked through, and a frame that does not
+ * tell its size, or is of many small blocks (for whose number nvCOMP has no scratch memory), is refused; bits
+ * that are wrong inside the entropy-coded parts are found only as far as nvCOMP finds them: pages that carry
+ * no CRC belong on the host. Bytes of which the device can't tell whether they are damaged or of a kind that
+ * it does not take (several zstd frames in a row) are a fault too: a caller that decompresses on the host
+ * again after such a fault gets the right bytes or the right error.
  *
- * GZIP is not covered: a page may be several members in a row, and where the first one ends is only known
- * once it is decompressed. Neither are BROTLI and LZ4 (in Hadoop's framing). */
+ * BROTLI and LZ4 (in Hadoop's framing) are not covered. */
 #ifndef SX_BACKEND_CUDA_INFLATE_H
 #define SX_BACKEND_CUDA_INFLATE_H
 
@@ -45,6 +44,10 @@ SX_CUDA_EXPORT bool cuda_inflate_has(struct cuda_device *device, enum sx_parquet
  * on the host. cuda_inflate wants pieces that it takes. */
 SX_CUDA_EXPORT bool cuda_inflate_takes(struct cuda_device *device, enum sx_parquet_codec codec,
                                        size_t stored_bytes, size_t plain_bytes);
+/* Whether decode gives pages of this codec to the device, those of ZSTD if they carry a CRC. GZIP only if
+ * STACHIO_GZIP is "device" when it is opened: how fast it is there is not measured yet. */
+bool cuda_inflate_serves(struct cuda_device *device, enum sx_parquet_codec codec);
+bool cuda_inflate_wants_gzip(void);
 /* Issues the decompression of n items, any number, to the stream; does not wait (but where more than the
  * stream's staging memory has to be uploaded: 100,000 items fit). `items` is host memory, borrowed for the
  * call; items of 0 plain bytes are skipped. A piece that is damaged, or does not give exactly plain_bytes,
