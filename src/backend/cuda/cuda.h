@@ -48,7 +48,7 @@ struct cuda_device {
     _Atomic(struct cuda_stream *) bringer; /* bring.c */
     _Atomic(struct cuda_stream *) keeper;  /* memory.c: nothing is issued to it */
     pthread_mutex_t bringing;              /* of what is issued to `bringer` */
-    bool opens_gzip;                       /* for decode: else the host does */
+    bool opens_gzip, opens_zstd;           /* by kernels of our own (inflate.h) */
     bool reads_host;                       /* kernels reach page-locked memory by the host's addresses */
     atomic_size_t ahead_bytes;             /* decode_ahead.c: brought, and not decoded yet */
     size_t limit_bytes;

@@ -238,10 +238,8 @@ static enum sx_status read_file(struct sx_device_files *files, const struct sx_d
     return SX_OK;
 }
 
-/* Without a CRC zstd is decompressed by the host. */
 static bool takes(const struct sx_device_files *files, enum sx_parquet_codec codec) {
-    return codec == SX_CODEC_UNCOMPRESSED ||
-           (codec != SX_CODEC_ZSTD && cuda_inflate_serves(files->device, codec));
+    return codec == SX_CODEC_UNCOMPRESSED || cuda_inflate_trust(files->device, codec) == CUDA_INFLATE_ANY;
 }
 
 /* ---- looking ---- */

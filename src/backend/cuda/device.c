@@ -203,7 +203,7 @@ enum sx_status sx_cuda_open(const struct sx_cuda_choice *choice, size_t limit_by
     pthread_mutex_init(&device->bringing, NULL);
     keep_memory(device->ordinal);
     device->reads_host = reads_host(device->ordinal);
-    device->opens_gzip = cuda_inflate_wants_gzip();
+    cuda_inflate_choose(device);
     device->backend = (struct sx_backend){
         .name = "cuda",
         .traits = {.chunk_rows = chunk_rows(device->limit_bytes),

@@ -98,21 +98,29 @@ static bool is_in_library(struct cuda_device *device, enum sx_parquet_codec code
 }
 
 /* Of our own; NULL: there is none. */
-static cuda_inflate_kernel *find_kernel(enum sx_parquet_codec codec) {
-    return codec == SX_CODEC_SNAPPY ? cuda_snappy : codec == SX_CODEC_GZIP ? cuda_gzip : NULL;
+static cuda_inflate_kernel *find_kernel(const struct cuda_device *device, enum sx_parquet_codec codec) {
+    switch (codec) {
+    case SX_CODEC_SNAPPY: return cuda_snappy;
+    case SX_CODEC_GZIP: return cuda_gzip;
+    case SX_CODEC_ZSTD: return device->opens_zstd ? cuda_zstd : NULL;
+    default: return NULL;
+    }
 }
 
 bool cuda_inflate_has(struct cuda_device *device, enum sx_parquet_codec codec) {
-    return find_kernel(codec) || is_in_library(device, codec);
+    return find_kernel(device, codec) || is_in_library(device, codec);
 }
 
-bool cuda_inflate_wants_gzip(void) {
-    const char *wanted = getenv("STACHIO_GZIP");
-    return wanted && strcmp(wanted, "device") == 0;
+void cuda_inflate_choose(struct cuda_device *device) {
+    const char *wanted = getenv("STACHIO_INFLATE");
+    device->opens_gzip = wanted && strstr(wanted, "gzip");
+    device->opens_zstd = wanted && strstr(wanted, "zstd");
 }
 
-bool cuda_inflate_serves(struct cuda_device *device, enum sx_parquet_codec codec) {
-    return cuda_inflate_has(device, codec) && (codec != SX_CODEC_GZIP || device->opens_gzip);
+enum cuda_inflate_trust cuda_inflate_trust(struct cuda_device *device, enum sx_parquet_codec codec) {
+    if (!cuda_inflate_has(device, codec) || (codec == SX_CODEC_GZIP && !device->opens_gzip))
+        return CUDA_INFLATE_NONE;
+    return codec != SX_CODEC_ZSTD || find_kernel(device, codec) ? CUDA_INFLATE_ANY : CUDA_INFLATE_CHECKED;
 }
 
 /* ---- scratch memory ---- */
@@ -136,7 +144,7 @@ bool cuda_inflate_takes(struct cuda_device *device, enum sx_parquet_codec codec,
                         size_t plain_bytes) {
     if (!cuda_inflate_has(device, codec) || stored_bytes > MAX_PIECE_BYTES || plain_bytes > MAX_PIECE_BYTES)
         return false;
-    return !is_in_library(device, codec) ||
+    return find_kernel(device, codec) ||
            temp_bytes_of(device, find_codec(codec), 1, plain_bytes, plain_bytes) <= max_temp_bytes(device);
 }
 
@@ -286,7 +294,7 @@ enum sx_status cuda_inflate(struct cuda_stream *stream, enum sx_parquet_codec co
     SX_TRY(cuda_enter(&stream->base, &stream));
     if (!cuda_inflate_has(stream->device, codec))
         return sx_error_set(&stream->base.error, SX_INTERNAL, "codec %d is not for the device", (int)codec);
-    cuda_inflate_kernel *kernel = find_kernel(codec);
+    cuda_inflate_kernel *kernel = find_kernel(stream->device, codec);
     enum sx_status status = collect(&batch, items, n);
     if (status == SX_OK && batch.work.n > 0)
         status = kernel ? inflate_by_kernel(&batch, kernel) : inflate_by_library(&batch);

@@ -1,11 +1,12 @@
 /* Decompression of many pieces of pages at once on the device: SNAPPY and GZIP by kernels of our own, LZ4_RAW
- * and ZSTD by nvCOMP. The library is proprietary: it is fetched at set-up (scripts/setup.sh nvcomp), never
- * shipped, and may be absent; then the caller decompresses these two on the host. It is looked for as
+ * and ZSTD (unless that is wanted of our own) by nvCOMP. The library is proprietary: it is fetched at set-up
+ * (scripts/setup.sh nvcomp), never shipped, and may be absent; then the caller decompresses these two on the
+ * host. It is looked for as
  *   - $STACHIO_NVCOMP_LIBRARY, and nowhere else where that is set ("none" turns it off),
  *   - libnvcomp.so.5 beside this backend's own library, and in the folder `stachio` there,
  *   - libnvcomp.so.5 wherever the system looks.
  *
- * Damage. Of SNAPPY and GZIP what is damaged is found before it is written, or by a member's CRC. nvCOMP
+ * Damage. Our kernels write nothing outside of a page, whatever the bytes are. nvCOMP
  * promises nothing for damaged bytes, and does write outside of its buffers, or runs for ever, so they are
  * looked at by a kernel first: LZ4_RAW is walked through as a whole, and what passes can be decompressed. Of
  * ZSTD the headers of the frame, its blocks and their sections are walked through, and a frame that does not
@@ -44,10 +45,16 @@ SX_CUDA_EXPORT bool cuda_inflate_has(struct cuda_device *device, enum sx_parquet
  * on the host. cuda_inflate wants pieces that it takes. */
 SX_CUDA_EXPORT bool cuda_inflate_takes(struct cuda_device *device, enum sx_parquet_codec codec,
                                        size_t stored_bytes, size_t plain_bytes);
-/* Whether decode gives pages of this codec to the device, those of ZSTD if they carry a CRC. GZIP only if
- * STACHIO_GZIP is "device" when it is opened: how fast it is there is not measured yet. */
-bool cuda_inflate_serves(struct cuda_device *device, enum sx_parquet_codec codec);
-bool cuda_inflate_wants_gzip(void);
+/* Which pages of a codec decode gives to the device. */
+enum cuda_inflate_trust {
+    CUDA_INFLATE_NONE,    /* the host decompresses them */
+    CUDA_INFLATE_CHECKED, /* those with a CRC that was right: the library may do anything with other bytes */
+    CUDA_INFLATE_ANY
+};
+enum cuda_inflate_trust cuda_inflate_trust(struct cuda_device *device, enum sx_parquet_codec codec);
+/* Our kernels for "gzip" and "zstd" are used where STACHIO_INFLATE has their names: how fast they are on a
+ * device is not measured yet. Asked when it is opened. */
+void cuda_inflate_choose(struct cuda_device *device);
 /* Issues the decompression of n items, any number, to the stream; does not wait (but where more than the
  * stream's staging memory has to be uploaded: 100,000 items fit). `items` is host memory, borrowed for the
  * call; items of 0 plain bytes are skipped. A piece that is damaged, or does not give exactly plain_bytes,

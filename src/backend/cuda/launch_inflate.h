@@ -1,5 +1,5 @@
-/* Decompression on the device: our kernels for snappy and gzip, and those around nvCOMP's; what they share
- * with inflate.c, and their launches. */
+/* Decompression on the device: our kernels for snappy, gzip and zstd, and those around nvCOMP's; what they
+ * share with inflate.c, and their launches. */
 #ifndef SX_BACKEND_CUDA_LAUNCH_INFLATE_H
 #define SX_BACKEND_CUDA_LAUNCH_INFLATE_H
 
@@ -45,7 +45,7 @@ extern "C" {
 /* Pages of a codec; those that are damaged, or do not give plain_bytes, become faults. */
 typedef void cuda_inflate_kernel(cudaStream_t stream, const struct inflate_piece *pieces, int64_t n,
                                  struct cuda_control *control);
-cuda_inflate_kernel cuda_snappy, cuda_gzip;
+cuda_inflate_kernel cuda_snappy, cuda_gzip, cuda_zstd;
 /* Fills the arrays for nvCOMP; pieces that are seen to be damaged become faults, and spare ones in the
  * arrays. */
 void cuda_inflate_check(cudaStream_t stream, const struct inflate_work *work);
