@@ -5,7 +5,7 @@
 # memory, a damaged page. scripts/gpu_tests.sh runs the tests of the program there, scripts/gpu_ranks.sh several GPUs.
 # Runs the program in the folder named by STACHIO_DIR (default build/release; libraries and tpchgen-cli may lie beside it,
 # packed with xz; `conformance` in it or in its folder test).
-# Usage: scripts/gpu.sh OUT [conformance|sanitizer|queries|inflate|primitives|scan|tpch|repeat|limits|damage]...
+# Usage: scripts/gpu.sh OUT [conformance|sanitizer|queries|inflate|codecs|primitives|scan|tpch|repeat|limits|damage]...
 # Environment: DATA (where generated files are and stay; else they go at the end), SF ("1"), LAYOUTS ("default rewritten"),
 # REPEAT (later runs, 3), THREADS (8), SCAN_SF (10), RUNS, LIMITS, FAMILIES, ROWS; for `sanitizer` TOOLS ("memcheck racecheck
 # synccheck initcheck"), PART (of all families' cases, in place of what part_of says), SANITIZER_ROWS, SANITIZER_SECONDS (200, a
@@ -15,7 +15,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 out=${1:?a folder for the logs}
 shift
-[ $# -gt 0 ] || set -- conformance sanitizer queries inflate primitives scan tpch repeat limits damage
+[ $# -gt 0 ] || set -- conformance sanitizer queries inflate codecs primitives scan tpch repeat limits damage
 mkdir -p "$out"
 # shellcheck source=unpack.sh
 source scripts/unpack.sh
@@ -127,75 +127,49 @@ queries_step() {
     done
 }
 
-# Needs libnvcomp.so.5 beside the backend (scripts/setup.sh nvcomp). The last line is for information: nvCOMP promises
-# nothing for zstd pages with wrong bits inside.
+# zstd by our own kernel and by nvCOMP, where libnvcomp.so.5 is beside the backend (scripts/setup.sh nvcomp). The last line is for
+# information: nvCOMP promises nothing for zstd pages with wrong bits inside.
 inflate_step() {
-    local run=(conformance --load "$STACHIO_CUDA_LIBRARY" inflate) sanitizer
-    timeout 120 "${run[@]}" >"$out/inflate.log" 2>&1
-    echo "inflate: exit $?: $(tail -1 "$out/inflate.log")"
-    grep -v '^device' "$out/inflate.log" | head -n 6 | sed 's/^/    /'
-    timeout 200 inflate_rates "$STACHIO_CUDA_LIBRARY" 1 1000 >"$out/inflate-rates.txt" 2>&1
-    echo "inflate, rates: exit $?"
-    cat "$out/inflate-rates.txt"
+    local run=(conformance --load "$STACHIO_CUDA_LIBRARY" inflate) sanitizer tool
+    for own in gzip,zstd none; do
+        STACHIO_INFLATE=$own timeout 120 "${run[@]}" >"$out/inflate-$own.log" 2>&1
+        echo "inflate, our own: $own: exit $?: $(tail -1 "$out/inflate-$own.log")"
+        grep -v '^device' "$out/inflate-$own.log" | head -n 6 | sed 's/^/    /'
+        STACHIO_INFLATE=$own timeout 200 inflate_rates "$STACHIO_CUDA_LIBRARY" 1 1000 >"$out/inflate-rates-$own.txt" 2>&1
+        echo "inflate, rates, our own: $own: exit $?"
+        cat "$out/inflate-rates-$own.txt"
+    done
     if sanitizer=$(find_sanitizer); then
-        timeout 200 "$sanitizer" --tool memcheck --error-exitcode 9 "$(command -v conformance)" "${run[@]:1}" \
-            >"$out/inflate-memcheck.log" 2>&1
-        echo "inflate, memcheck: exit $?: $(tail -1 "$out/inflate-memcheck.log")"
-        STACHIO_NVCOMP_LIBRARY=none timeout 200 "$sanitizer" --tool racecheck --error-exitcode 9 \
-            "$(command -v conformance)" "${run[@]:1}" >"$out/inflate-racecheck.log" 2>&1
-        echo "inflate, racecheck of snappy: exit $?: $(tail -1 "$out/inflate-racecheck.log")"
+        for tool in memcheck racecheck; do
+            STACHIO_NVCOMP_LIBRARY=none STACHIO_INFLATE=gzip,zstd CONFORMANCE_PART=${PART:-3/16} CONFORMANCE_MAX_ROWS=300 start "inflate-$tool" \
+                "${SANITIZER_SECONDS:-200}" "$sanitizer" --tool $tool --error-exitcode 9 "$(command -v conformance)" "${run[@]:1}"
+        done
+        wait
+        for tool in memcheck racecheck; do tell "inflate-$tool"; done
     fi
-    CONFORMANCE_UNDEFINED=1 timeout 60 "${run[@]}" >"$out/inflate-undefined.log" 2>&1
+    STACHIO_INFLATE=none CONFORMANCE_UNDEFINED=1 timeout 60 "${run[@]}" >"$out/inflate-undefined.log" 2>&1
     echo "inflate, damage that is undefined for nvCOMP: exit $?: $(tail -1 "$out/inflate-undefined.log")"
 }
 
-primitives_step() { # ROWS: sizes
-    timeout 200 stachio bench primitives --device cuda --rows "${ROWS:-1048576,16777216,67108864}" \
-        --json "$out/primitives.json" >"$out/primitives.txt" 2>"$out/primitives.err"
-    echo "primitives: exit $?"
-    cat "$out/primitives.txt" "$out/primitives.err"
-}
-
-# Fills tpch-sfN, once.
-generate() { # generate SF
-    data=${DATA:-$work}/tpch-sf$1
-    [ -e "$data" ] || stachio tpch generate --sf "$1" -o "$data" >"$out/generate-$1.log" 2>&1
-    cat "$data"/*.parquet >/dev/null
-}
-
-ask() { # ask OPTION...: as CSV
-    timeout 120 stachio -d "$data" --device "$device" --threads "${THREADS:-8}" --format csv --fallback forbid "$@"
-}
-
-# The folder of a layout: as generated, or by `stachio rewrite`.
-lay_out() { # lay_out SF LAYOUT
-    generate "$1"
-    [ "$2" = rewritten ] || return 0
-    [ -e "$data-rewritten" ] || stachio rewrite "$data"/*.parquet -o "$data-rewritten" >"$out/rewrite-$1.log" 2>&1
-    data+=-rewritten
-}
-
-# "22 equal, 6.90 s / 77.5 s, geometric mean of the ratios: 0.068"
-tell_tpch() { # tell_tpch FILE
-    awk '/^ +[0-9]+ / { ours += $3; other += $4; equal += $6 == "yes"; compared += $6 != "-" }
-        END { printf compared ? "%d equal, %.3f s / %.3f s" : "%.0s%.3f s", equal, ours, other }' "$1"
-    grep '^geometric' "$1" | sed 's/^/, /' | tr -d '\n'
-    echo
-}
-
-# The first run beside DuckDB, which has all processors beside a GPU; then the medians of later ones.
-tpch_step() {
-    local sf layout log run=(stachio tpch run --device "$device" --threads "${THREADS:-8}")
-    for sf in ${SF:-1}; do
-        for layout in ${LAYOUTS:-default rewritten}; do
-            lay_out "$sf" "$layout"
-            log=$out/tpch-sf$sf-$layout
-            timeout 500 "${run[@]}" -d "$data" --repeat 1 --fallback forbid --compare duckdb >"$log.txt" 2>"$log.err"
-            echo "tpch SF$sf, $layout files: exit $?, $(tell_tpch "$log.txt")"
-            sort "$log.err" | uniq -c | head -n 5
-            timeout 300 "${run[@]}" -d "$data" --repeat "$((${REPEAT:-3} + 1))" >"$log-later.txt" 2>"$log-later.err"
-            echo "    later runs: exit $?, $(tell_tpch "$log-later.txt")"
+# All columns of lineitem as DuckDB writes them with each codec, decompressed by the host (`none`) and on the device: the least
+# time of some runs, and that the answer is the same.
+codecs_step() {
+    local codec where name file sql="SELECT count(*)" column
+    for column in orderkey partkey suppkey linenumber quantity extendedprice discount tax; do sql+=", sum(l_$column)"; done
+    for column in returnflag linestatus shipdate commitdate receiptdate shipinstruct shipmode comment; do sql+=", max(l_$column)"; done
+    generate "${SCAN_SF:-10}"
+    for codec in ${CODECS:-snappy gzip zstd}; do
+        file=$data-$codec.parquet
+        [ -e "$file" ] || stachio -d "$data" -c "COPY lineitem TO '$file' (FORMAT parquet, CODEC $codec)" >"$out/codec-$codec.log" 2>&1
+        for where in none gzip,zstd; do
+            name=$out/codec-$codec-$where
+            for ((i = 0; i < ${REPEAT:-3} + 1; i++)); do echo "$sql FROM '$file';"; done >"$work/script.sql"
+            STACHIO_INFLATE=$where ask --analyze -f "$work/script.sql" >"$name.txt" 2>&1
+            echo "codec $codec, $(stat -c %s "$file") bytes, on the device: $where: exit $?, least time $(
+                awk '/^Time / { if (!least || $2 < least) least = $2 } END { print least }' "$name.txt") s"
+            STACHIO_INFLATE=$where ask -c "$sql FROM '$file'" >"$name.csv"
         done
+        cmp "$out/codec-$codec-none.csv" "$out/codec-$codec-gzip,zstd.csv" && echo "    equal answers"
     done
 }
 

@@ -125,13 +125,15 @@ __device__ static inline uint32_t fse_read(struct fse_front *front, uint32_t mos
 struct fse_back {
     const uint8_t *bytes;
     uint64_t size;
-    int64_t left; /* bits; negative: more were read than there are, which were zeros */
+    int64_t left;  /* bits; negative: more were read than there are, which were zeros */
+    uint64_t next; /* the next `ready` of them, from the highest bit on */
+    uint32_t ready;
 };
 
 /* False: there is no end. */
 __device__ static inline bool back_open(const uint8_t *bytes, uint64_t size, struct fse_back *out) {
     const uint32_t last = size ? bytes[size - 1] : 0;
-    *out = {bytes, size, 0};
+    *out = {bytes, size, 0, 0, 0};
     if (last == 0)
         return false;
     out->left = (int64_t)(size - 1) * 8 + highest_bit(last);
@@ -146,8 +148,16 @@ __device__ static inline uint64_t back_peek(const struct fse_back &back, uint32_
     return back.left > 0 ? load_bits(back.bytes, back.size, 0, (uint32_t)back.left) << -from : 0;
 }
 
+/* At most 57 of them. */
 __device__ static inline uint64_t back_take(struct fse_back *back, uint32_t n) {
-    const uint64_t bits = back_peek(*back, n);
+    constexpr uint32_t MOST = 57;
+    if (n > back->ready) {
+        back->next = back_peek(*back, MOST) << (64 - MOST);
+        back->ready = MOST;
+    }
+    const uint64_t bits = back->next >> 1 >> (63 - n);
+    back->next <<= n;
+    back->ready -= n;
     back->left -= n;
     return bits;
 }

@@ -357,7 +357,8 @@ __device__ static inline void write_literals(struct zstd_state *state, struct li
     state->made += n;
 }
 
-__device__ static inline void write_match(struct zstd_state *state, const struct sequence &sequence) {
+/* A match that goes on in what it has made. */
+__device__ static inline void write_near_match(struct zstd_state *state, const struct sequence &sequence) {
     uint8_t *out = state->piece.plain + state->made;
     for (uint32_t i = threadIdx.x; i < sequence.bytes; i += CUDA_WARP)
         out[i] = *(out - sequence.distance + (i < sequence.distance ? i : i % sequence.distance));
@@ -365,17 +366,39 @@ __device__ static inline void write_match(struct zstd_state *state, const struct
     state->made += sequence.bytes;
 }
 
+/* Literals and match at once: its distance is a warp's bytes or more, so what it reads is there. */
+__device__ static inline void write_far(struct zstd_state *state, const struct sequence &sequence,
+                                        struct literals *literals) {
+    uint8_t *out = state->piece.plain + state->made;
+    const uint32_t n = sequence.literals + sequence.bytes;
+    for (uint32_t first = 0; first < n; first += CUDA_WARP) {
+        const uint32_t i = first + threadIdx.x;
+        const uint8_t *from = i < sequence.literals ? literals->bytes + i : out + i - sequence.distance;
+        const uint8_t byte = i < n ? *from : 0;
+        __syncwarp();
+        if (i < n)
+            out[i] = byte;
+        __syncwarp();
+    }
+    literals->bytes += sequence.literals;
+    literals->n -= sequence.literals;
+    state->made += n;
+}
+
 /* `room_end`: plain bytes that there may be after the block. */
 __device__ static inline bool write_sequence(struct zstd_state *state, const struct sequence &sequence,
                                              uint32_t room_end, struct literals *literals) {
-    if (sequence.literals > literals->n)
+    const uint32_t made = state->made + sequence.literals;
+    if (sequence.literals > literals->n || literals->n > room_end - state->made ||
+        sequence.bytes > room_end - state->made - literals->n || sequence.distance == 0 ||
+        sequence.distance > made - state->frame)
         return false;
+    if (sequence.distance >= CUDA_WARP) {
+        write_far(state, sequence, literals);
+        return true;
+    }
     write_literals(state, literals, sequence.literals);
-    const uint32_t room = room_end - state->made;
-    if (sequence.distance == 0 || sequence.distance > state->made - state->frame || literals->n > room ||
-        sequence.bytes > room - literals->n)
-        return false;
-    write_match(state, sequence);
+    write_near_match(state, sequence);
     return true;
 }
 
