@@ -151,6 +151,56 @@ inflate_step() {
     echo "inflate, damage that is undefined for nvCOMP: exit $?: $(tail -1 "$out/inflate-undefined.log")"
 }
 
+primitives_step() { # ROWS: sizes
+    timeout 200 stachio bench primitives --device cuda --rows "${ROWS:-1048576,16777216,67108864}" \
+        --json "$out/primitives.json" >"$out/primitives.txt" 2>"$out/primitives.err"
+    echo "primitives: exit $?"
+    cat "$out/primitives.txt" "$out/primitives.err"
+}
+
+# Fills tpch-sfN, once.
+generate() { # generate SF
+    data=${DATA:-$work}/tpch-sf$1
+    [ -e "$data" ] || stachio tpch generate --sf "$1" -o "$data" >"$out/generate-$1.log" 2>&1
+    cat "$data"/*.parquet >/dev/null
+}
+
+ask() { # ask OPTION...: as CSV
+    timeout 120 stachio -d "$data" --device "$device" --threads "${THREADS:-8}" --format csv --fallback forbid "$@"
+}
+
+# The folder of a layout: as generated, or by `stachio rewrite`.
+lay_out() { # lay_out SF LAYOUT
+    generate "$1"
+    [ "$2" = rewritten ] || return 0
+    [ -e "$data-rewritten" ] || stachio rewrite "$data"/*.parquet -o "$data-rewritten" >"$out/rewrite-$1.log" 2>&1
+    data+=-rewritten
+}
+
+# "22 equal, 6.90 s / 77.5 s, geometric mean of the ratios: 0.068"
+tell_tpch() { # tell_tpch FILE
+    awk '/^ +[0-9]+ / { ours += $3; other += $4; equal += $6 == "yes"; compared += $6 != "-" }
+        END { printf compared ? "%d equal, %.3f s / %.3f s" : "%.0s%.3f s", equal, ours, other }' "$1"
+    grep '^geometric' "$1" | sed 's/^/, /' | tr -d '\n'
+    echo
+}
+
+# The first run beside DuckDB, which has all processors beside a GPU; then the medians of later ones.
+tpch_step() {
+    local sf layout log run=(stachio tpch run --device "$device" --threads "${THREADS:-8}")
+    for sf in ${SF:-1}; do
+        for layout in ${LAYOUTS:-default rewritten}; do
+            lay_out "$sf" "$layout"
+            log=$out/tpch-sf$sf-$layout
+            timeout 500 "${run[@]}" -d "$data" --repeat 1 --fallback forbid --compare duckdb >"$log.txt" 2>"$log.err"
+            echo "tpch SF$sf, $layout files: exit $?, $(tell_tpch "$log.txt")"
+            sort "$log.err" | uniq -c | head -n 5
+            timeout 300 "${run[@]}" -d "$data" --repeat "$((${REPEAT:-3} + 1))" >"$log-later.txt" 2>"$log-later.err"
+            echo "    later runs: exit $?, $(tell_tpch "$log-later.txt")"
+        done
+    done
+}
+
 # All columns of lineitem as DuckDB writes them with each codec, decompressed by the host (`none`) and on the device: the least
 # time of some runs, and that the answer is the same.
 codecs_step() {

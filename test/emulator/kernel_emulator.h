@@ -215,6 +215,9 @@ template <typename T> inline T atomicMax(T *at, T value) {
 
 /* ---- bits ---- */
 
+inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned by) {
+    return (unsigned)(((unsigned long long)high << 32 | low) >> (by & 31));
+}
 inline unsigned __brev(unsigned x) {
     unsigned reversed = 0;
     for (int i = 0; i < 32; i++, x >>= 1)

@@ -5,18 +5,22 @@
 
 #include "backend/cuda/inflate_kernel.h"
 
-/* An entry: what is added to the bits of the next state, how many these are, and the symbol. */
-__device__ static inline uint32_t fse_entry(uint32_t base, uint32_t bits, uint32_t symbol) {
-    return base | bits << 16 | symbol << 24;
+/* An entry: what is added to the bits of the next state, how many these are, how many bits belong to the
+ * symbol besides, and the symbol. */
+__device__ static inline uint32_t fse_entry(uint32_t base, uint32_t bits, uint32_t extra, uint32_t symbol) {
+    return base | bits << 16 | extra << 20 | symbol << 26;
 }
 __device__ static inline uint32_t fse_base(uint32_t entry) {
     return entry & 0xffff;
 }
 __device__ static inline uint32_t fse_bits(uint32_t entry) {
-    return entry >> 16 & 0xff;
+    return entry >> 16 & 15;
+}
+__device__ static inline uint32_t fse_extra(uint32_t entry) {
+    return entry >> 20 & 63;
 }
 __device__ static inline uint32_t fse_symbol(uint32_t entry) {
-    return entry >> 24;
+    return entry >> 26;
 }
 
 constexpr uint32_t FSE_SYMBOLS = 64; /* more than any table has */
@@ -48,8 +52,10 @@ __device__ static inline void fse_spread(const struct fse_counts &counts, uint32
         }
 }
 
-/* The table of counts that are right: their sum is 2^log. */
-__device__ static inline void fse_make(struct fse_counts &counts, uint32_t n, uint32_t log, uint32_t *table) {
+/* The table of counts that are right: their sum is 2^log. extra(symbol): the bits that belong to it. */
+template <typename Extra>
+__device__ static inline void fse_make(struct fse_counts &counts, uint32_t n, uint32_t log, uint32_t *table,
+                                       const Extra &extra) {
     __syncwarp();
     for (uint32_t symbol = threadIdx.x; symbol < n; symbol += CUDA_WARP)
         counts.next[symbol] = counts.of[symbol] == -1 ? 1 : (uint16_t)counts.of[symbol];
@@ -58,7 +64,7 @@ __device__ static inline void fse_make(struct fse_counts &counts, uint32_t n, ui
         fse_spread(counts, n, log, table);
         for (uint32_t i = 0; i < 1u << log; i++) {
             const uint32_t symbol = table[i], state = counts.next[symbol]++, bits = log - highest_bit(state);
-            table[i] = fse_entry((state << bits) - (1u << log), bits, symbol);
+            table[i] = fse_entry((state << bits) - (1u << log), bits, extra(symbol), symbol);
         }
     }
     __syncwarp();
@@ -125,45 +131,66 @@ __device__ static inline uint32_t fse_read(struct fse_front *front, uint32_t mos
 struct fse_back {
     const uint8_t *bytes;
     uint64_t size;
-    int64_t left;  /* bits; negative: more were read than there are, which were zeros */
-    uint64_t next; /* the next `ready` of them, from the highest bit on */
-    uint32_t ready;
+    int32_t left; /* bits; negative: more were read than there are, which were zeros */
 };
 
 /* False: there is no end. */
 __device__ static inline bool back_open(const uint8_t *bytes, uint64_t size, struct fse_back *out) {
     const uint32_t last = size ? bytes[size - 1] : 0;
-    *out = {bytes, size, 0, 0, 0};
+    *out = {bytes, size, 0};
     if (last == 0)
         return false;
-    out->left = (int64_t)(size - 1) * 8 + highest_bit(last);
+    out->left = (int32_t)(size - 1) * 8 + (int32_t)highest_bit(last);
     return true;
 }
 
 /* The next n bits, at most 57, without taking them. */
 __device__ static inline uint64_t back_peek(const struct fse_back &back, uint32_t n) {
-    const int64_t from = back.left - (int64_t)n;
+    const int32_t from = back.left - (int32_t)n;
     if (from >= 0)
         return load_bits(back.bytes, back.size, (uint64_t)from, n);
     return back.left > 0 ? load_bits(back.bytes, back.size, 0, (uint32_t)back.left) << -from : 0;
 }
 
-/* At most 57 of them. */
 __device__ static inline uint64_t back_take(struct fse_back *back, uint32_t n) {
-    constexpr uint32_t MOST = 57;
-    if (n > back->ready) {
-        back->next = back_peek(*back, MOST) << (64 - MOST);
-        back->ready = MOST;
-    }
-    const uint64_t bits = back->next >> 1 >> (63 - n);
-    back->next <<= n;
-    back->ready -= n;
-    back->left -= n;
+    const uint64_t bits = back_peek(*back, n);
+    back->left -= (int32_t)n;
     return bits;
 }
 
 __device__ static inline uint32_t fse_next(uint32_t entry, struct fse_back *back) {
     return fse_base(entry) + (uint32_t)back_take(back, fse_bits(entry));
+}
+
+/* Words of a fse_back's bits in shared memory: those from bit `begin` on, which may lie in front of the first
+ * one; there are zeros. */
+constexpr int32_t FSE_WINDOW_WORDS = 128, FSE_WORD_BITS = 32;
+struct fse_window {
+    uint32_t words[FSE_WINDOW_WORDS + 1];
+};
+
+/* What begins at a bit that is a word's first. */
+__device__ static inline void window_fill(struct fse_window &window, const struct fse_back &back,
+                                          int32_t *out_begin) {
+    const int32_t behind = (back.left + FSE_WORD_BITS - 1) / FSE_WORD_BITS * FSE_WORD_BITS;
+    const int32_t begin = behind - FSE_WINDOW_WORDS * FSE_WORD_BITS;
+    __syncwarp();
+    for (int32_t k = (int32_t)threadIdx.x; k <= FSE_WINDOW_WORDS; k += CUDA_WARP) {
+        const int32_t bit = begin + k * FSE_WORD_BITS;
+        window.words[k] =
+            bit < 0 ? 0 : (uint32_t)load_bits(back.bytes, back.size, (uint64_t)bit, FSE_WORD_BITS);
+    }
+    __syncwarp();
+    *out_begin = begin;
+}
+
+/* The n bits in front of bit `behind`, at most 32. */
+__device__ static inline uint32_t window_peek(const struct fse_window &window, int32_t begin, int32_t behind,
+                                              uint32_t n) {
+    const int32_t at = behind - FSE_WORD_BITS - begin;
+    const uint32_t *words = &window.words[at / FSE_WORD_BITS];
+    const uint32_t bits = __funnelshift_r(words[0], words[1], (uint32_t)at % FSE_WORD_BITS);
+    return n ? bits >> (FSE_WORD_BITS - n) : 0;
 }
 
 #endif

@@ -4,12 +4,13 @@
  * 2. Each lane reads the symbol that would begin at its bit of the next 32, a copy with its distance.
  * 3. From the first bit on, each symbol tells where the next one begins, which gives those that there are.
  * 4. Sums of what they make tell where they write. They are checked, then literals are written by their lanes
- * at once, and copies one after another by all lanes.
+ * at once, and copies in turns.
  *
  * Nothing is read or written outside of the page, whatever the bytes are. Every member's CRC and size are
  * checked. As on the host (tensor/codec.c) a page may be several members, and what is behind the last byte
  * that it wants is not looked at. zlib's format, which zlib takes there too, is a fault here. */
 #include "backend/cuda/block.h"
+#include "backend/cuda/copies.h"
 #include "backend/cuda/crc32.h"
 #include "backend/cuda/inflate_kernel.h"
 #include "backend/cuda/prefix_code.h"
@@ -156,12 +157,6 @@ __device__ static inline uint32_t find_chain(const struct symbol &symbol, uint32
 
 /* ---- output ---- */
 
-/* `to` is the place in the page behind what is copied; a copy may go on in what it has made. */
-__device__ static inline void copy_back(uint8_t *plain, uint32_t to, uint32_t distance, uint32_t n) {
-    for (uint32_t i = threadIdx.x; i < n; i += CUDA_WARP)
-        plain[to + i] = plain[to - distance + (i < distance ? i : i % distance)];
-}
-
 /* The symbols of the chain; false: one of them copies what is not there, or there is no room. */
 __device__ static inline bool write_symbols(struct gzip_state *state, const struct symbol &symbol,
                                             uint32_t chain) {
@@ -176,12 +171,7 @@ __device__ static inline bool write_symbols(struct gzip_state *state, const stru
     if (own > 0 && !is_copy)
         plain[to] = symbol.byte;
     __syncwarp();
-    for (uint32_t copies = __ballot_sync(ALL, is_copy); copies; copies &= copies - 1) {
-        const int lane = __ffs((int)copies) - 1;
-        const uint32_t n = __shfl_sync(ALL, own, lane), distance = __shfl_sync(ALL, symbol.distance, lane);
-        copy_back(plain, __shfl_sync(ALL, to, lane), distance, n);
-        __syncwarp();
-    }
+    copy_matches(plain, to, symbol.distance, is_copy ? own : 0);
     state->made += total;
     return true;
 }

@@ -7,14 +7,15 @@
 
 constexpr uint32_t PREFIX_MOST_BITS = 15;
 
-/* Codes of up to BITS bits are looked up; longer ones by their length's first code. An entry is the symbol
- * and, in its low four bits, the code's length; 0: none. */
+/* Codes of up to BITS bits are looked up; longer ones by their length, which is the first one whose limit is
+ * above them. An entry is the symbol and, in its low four bits, the code's length; 0: none. */
 template <uint32_t SYMBOLS, uint32_t BITS> struct prefix_code {
     uint16_t table[1 << BITS];
     uint16_t sorted[SYMBOLS]; /* symbols by their codes */
     uint16_t counts[PREFIX_MOST_BITS + 1];
     uint16_t first[PREFIX_MOST_BITS + 1]; /* code of a length */
     uint16_t place[PREFIX_MOST_BITS + 1]; /* of its symbol in `sorted` */
+    uint16_t limit[PREFIX_MOST_BITS + 1]; /* the code behind a length's last, of PREFIX_MOST_BITS bits */
 };
 
 /* The code that these bits begin with (the first one in the lowest bit); 0: none. */
@@ -23,13 +24,15 @@ __device__ static inline uint32_t prefix_find(const struct prefix_code<SYMBOLS, 
     const uint32_t entry = code.table[bits & ((1 << BITS) - 1)];
     if (entry)
         return entry;
-    const uint32_t reversed = __brev(bits);
-    for (uint32_t length = BITS + 1; length <= PREFIX_MOST_BITS; length++) {
-        const uint32_t rank = (reversed >> (32 - length)) - code.first[length];
-        if (rank < code.counts[length])
-            return (uint32_t)code.sorted[code.place[length] + rank] << 4 | length;
-    }
-    return 0;
+    const uint32_t reversed = __brev(bits) >> (32 - PREFIX_MOST_BITS);
+    uint32_t length = BITS + 1;
+    SX_UNROLL
+    for (uint32_t k = BITS + 1; k <= PREFIX_MOST_BITS; k++)
+        length += reversed >= code.limit[k];
+    if (length > PREFIX_MOST_BITS)
+        return 0;
+    const uint32_t rank = (reversed >> (PREFIX_MOST_BITS - length)) - code.first[length];
+    return (uint32_t)code.sorted[code.place[length] + rank] << 4 | length;
 }
 
 /* First codes and places of all lengths. False: the lengths are of no code: too many, or, but for a single
@@ -46,6 +49,7 @@ __device__ static inline bool prefix_lay_out(struct prefix_code<SYMBOLS, BITS> &
         if (threadIdx.x == length) {
             code.first[length] = (uint16_t)first;
             code.place[length] = (uint16_t)place;
+            code.limit[length] = (uint16_t)((first + count) << (PREFIX_MOST_BITS - length));
         }
         first += count;
         place += count;

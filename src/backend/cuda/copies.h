@@ -1,0 +1,54 @@
+/* Copies of what a page has made so far, by a warp: of zstd and deflate. */
+#ifndef SX_BACKEND_CUDA_COPIES_H
+#define SX_BACKEND_CUDA_COPIES_H
+
+#include "backend/cuda/kernel.h"
+
+constexpr uint32_t SHORT_COPY = 32, FEW_COPIES = 3; /* bytes of a lane's own; fewer are not worth a turn */
+
+/* All lanes: bytes that are there, or that a copy makes itself. */
+__device__ static inline void copy_match(uint8_t *to, uint32_t distance, uint32_t n) {
+    for (uint32_t i = threadIdx.x; i < n; i += CUDA_WARP)
+        to[i] = *(to - distance + (i < distance ? i : i % distance));
+    __syncwarp();
+}
+
+/* A lane's own; they don't overlap. */
+__device__ static inline void copy_own(uint8_t *to, const uint8_t *from, uint32_t n) {
+    constexpr uint32_t STEP = 4;
+    for (uint32_t i = 0; i < n; i += STEP) {
+        uint8_t bytes[STEP];
+        SX_UNROLL
+        for (uint32_t k = 0; k < STEP; k++)
+            bytes[k] = i + k < n ? from[i + k] : 0;
+        SX_UNROLL
+        for (uint32_t k = 0; k < STEP; k++)
+            if (i + k < n)
+                to[i + k] = bytes[k];
+    }
+}
+
+/* Copies of the lanes, in turns, n bytes of each (0: none): what is in front of the first one that is left is
+ * there. Short ones that read no more than that are copied by their lanes, at the same time; else all lanes
+ * copy the first one. */
+__device__ static inline void copy_matches(uint8_t *plain, uint32_t to, uint32_t distance, uint32_t n) {
+    const bool is_short = n <= SHORT_COPY && n <= distance;
+    for (uint32_t left = __ballot_sync(0xffffffffu, n > 0); left;) {
+        const int first = __ffs((int)left) - 1;
+        const uint32_t there = __shfl_sync(0xffffffffu, to, first);
+        const bool is_ready = (left >> threadIdx.x & 1) && is_short && to - distance + n <= there;
+        const uint32_t ready = __ballot_sync(0xffffffffu, is_ready);
+        if ((uint32_t)__popc(ready) < FEW_COPIES) {
+            copy_match(plain + there, __shfl_sync(0xffffffffu, distance, first),
+                       __shfl_sync(0xffffffffu, n, first));
+            left &= left - 1;
+            continue;
+        }
+        if (is_ready)
+            copy_own(plain + to, plain + to - distance, n);
+        __syncwarp();
+        left &= ~ready;
+    }
+}
+
+#endif

@@ -1,0 +1,91 @@
+/* What the sequences of a zstd block make, written by one warp. */
+#ifndef SX_BACKEND_CUDA_ZSTD_WRITE_H
+#define SX_BACKEND_CUDA_ZSTD_WRITE_H
+
+#include "backend/cuda/copies.h"
+#include "backend/cuda/zstd_sequences.h"
+
+/* All lanes. They may lie in front of where they are written, with less between than there are. */
+__device__ static inline void write_literals(struct zstd_state *state, struct literals *literals,
+                                             uint32_t n) {
+    uint8_t *out = state->piece.plain + state->made;
+    for (uint32_t first = 0; first < n; first += CUDA_WARP) {
+        const uint32_t i = first + threadIdx.x;
+        const uint8_t byte = i < n ? literals->bytes[i] : 0;
+        __syncwarp();
+        if (i < n)
+            out[i] = byte;
+    }
+    __syncwarp();
+    literals->bytes += n;
+    literals->n -= n;
+    state->made += n;
+}
+
+/* A lane's literals and match. */
+struct placed {
+    uint32_t literals, bytes, distance;
+    uint32_t literals_at; /* of the block's */
+    uint32_t to, match_to;
+};
+
+__device__ static inline void place_literals(uint8_t *plain, const uint8_t *literals,
+                                             const struct placed &own) {
+    const bool is_long = own.literals > SHORT_COPY;
+    if (!is_long)
+        copy_own(plain + own.to, literals + own.literals_at, own.literals);
+    for (uint32_t lanes = __ballot_sync(ALL, is_long); lanes; lanes &= lanes - 1) {
+        const int lane = __ffs((int)lanes) - 1;
+        const uint32_t n = __shfl_sync(ALL, own.literals, lane), at = __shfl_sync(ALL, own.literals_at, lane),
+                       to = __shfl_sync(ALL, own.to, lane);
+        for (uint32_t i = threadIdx.x; i < n; i += CUDA_WARP)
+            plain[to + i] = literals[at + i];
+    }
+    __syncwarp();
+}
+
+/* One after another: their literals lie where they write. */
+__device__ static inline void place_in_turn(struct zstd_state *state, struct literals *literals,
+                                            const struct placed &own) {
+    for (uint32_t left = __ballot_sync(ALL, own.bytes > 0); left; left &= left - 1) {
+        const int lane = __ffs((int)left) - 1;
+        write_literals(state, literals, __shfl_sync(ALL, own.literals, lane));
+        const uint32_t n = __shfl_sync(ALL, own.bytes, lane);
+        copy_match(state->piece.plain + state->made, __shfl_sync(ALL, own.distance, lane), n);
+        state->made += n;
+    }
+}
+
+/* The lanes' sequences. `room_end`: plain bytes that there may be after the block. False: one copies what is
+ * not there, or there is no room. */
+__device__ static inline bool write_sequences(struct zstd_state *state, const struct sequence &sequence,
+                                              uint32_t room_end, struct literals *literals) {
+    const uint32_t literals_behind = warp_inclusive(sequence.literals),
+                   behind = warp_inclusive(sequence.literals + sequence.bytes);
+    const uint32_t n_literals = __shfl_sync(ALL, literals_behind, CUDA_WARP - 1),
+                   n = __shfl_sync(ALL, behind, CUDA_WARP - 1), room = room_end - state->made;
+    const uint32_t match_to = state->made + behind - sequence.bytes;
+    const struct placed own = {sequence.literals,
+                               sequence.bytes,
+                               sequence.distance,
+                               literals_behind - sequence.literals,
+                               match_to - sequence.literals,
+                               match_to};
+    const bool is_wrong =
+        sequence.bytes > 0 && (sequence.distance == 0 || sequence.distance > match_to - state->frame);
+    if (n_literals > literals->n || literals->n > room || n - n_literals > room - literals->n ||
+        __any_sync(ALL, is_wrong))
+        return false;
+    if (literals->is_in_room && state->piece.plain + state->made + n > literals->bytes) {
+        place_in_turn(state, literals, own);
+        return true;
+    }
+    place_literals(state->piece.plain, literals->bytes, own);
+    copy_matches(state->piece.plain, own.match_to, own.distance, own.bytes);
+    literals->bytes += n_literals;
+    literals->n -= n_literals;
+    state->made += n;
+    return true;
+}
+
+#endif
