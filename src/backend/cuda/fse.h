@@ -5,22 +5,22 @@
 
 #include "backend/cuda/inflate_kernel.h"
 
-/* An entry: what is added to the bits of the next state, how many these are, how many bits belong to the
- * symbol besides, and the symbol. */
+/* An entry: what is added to the bits of the next state, the symbol, how many bits of the next state follow,
+ * and how many belong to the symbol besides. */
 __device__ static inline uint32_t fse_entry(uint32_t base, uint32_t bits, uint32_t extra, uint32_t symbol) {
-    return base | bits << 16 | extra << 20 | symbol << 26;
+    return base | symbol << 10 | bits << 16 | extra << 24;
 }
 __device__ static inline uint32_t fse_base(uint32_t entry) {
-    return entry & 0xffff;
-}
-__device__ static inline uint32_t fse_bits(uint32_t entry) {
-    return entry >> 16 & 15;
-}
-__device__ static inline uint32_t fse_extra(uint32_t entry) {
-    return entry >> 20 & 63;
+    return entry & 0x3ff;
 }
 __device__ static inline uint32_t fse_symbol(uint32_t entry) {
-    return entry >> 26;
+    return entry >> 10 & 0x3f;
+}
+__device__ static inline uint32_t fse_bits(uint32_t entry) {
+    return entry >> 16 & 0xff;
+}
+__device__ static inline uint32_t fse_extra(uint32_t entry) {
+    return entry >> 24;
 }
 
 constexpr uint32_t FSE_SYMBOLS = 64; /* more than any table has */
@@ -187,9 +187,9 @@ __device__ static inline void window_fill(struct fse_window &window, const struc
 /* The n bits in front of bit `behind`, at most 32. */
 __device__ static inline uint32_t window_peek(const struct fse_window &window, int32_t begin, int32_t behind,
                                               uint32_t n) {
-    const int32_t at = behind - FSE_WORD_BITS - begin;
-    const uint32_t *words = &window.words[at / FSE_WORD_BITS];
-    const uint32_t bits = __funnelshift_r(words[0], words[1], (uint32_t)at % FSE_WORD_BITS);
+    const uint32_t at = (uint32_t)(behind - FSE_WORD_BITS - begin);
+    const uint32_t *words = &window.words[at / (uint32_t)FSE_WORD_BITS];
+    const uint32_t bits = __funnelshift_r(words[0], words[1], at % (uint32_t)FSE_WORD_BITS);
     return n ? bits >> (FSE_WORD_BITS - n) : 0;
 }
 

@@ -1,9 +1,8 @@
 /* gzip (RFC 1952) and the deflate in it (RFC 1951), a warp a page.
  *
  * 1. Compressed bytes are taken a window at a time into shared memory.
- * 2. Each lane reads the symbol that would begin at its bit of the next 32, a copy with its distance.
- * 3. From the first bit on, each symbol tells where the next one begins, which gives those that there are.
- * 4. Sums of what they make tell where they write. They are checked, then literals are written by their lanes
+ * 2. All lanes read one symbol after another, each keeps its own: a literal, or a copy with its distance.
+ * 3. Sums of what they make tell where they write. They are checked, then literals are written by their lanes
  * at once, and copies in turns.
  *
  * Nothing is read or written outside of the page, whatever the bytes are. Every member's CRC and size are
@@ -56,7 +55,7 @@ __device__ static inline uint32_t load_input(const struct gzip_state &state, uin
     return value;
 }
 
-/* Before reads, of up to 64 bits each, that begin within 96 bits of state->at. Behind the end are zeros. */
+/* Before reads, of up to 64 bits each, that begin within 64 bits of state->at. Behind the end are zeros. */
 __device__ static inline void need_input(struct gzip_memory &memory, struct gzip_state *state) {
     const uint64_t word = state->at / WORD_BITS;
     if (word >= state->first_word && word + NEEDED_WORDS <= state->first_word + INPUT_WORDS)
@@ -97,77 +96,90 @@ __device__ static inline uint64_t byte_position(const struct gzip_state &state) 
 /* ---- symbols ---- */
 
 struct symbol {
-    uint32_t bits;        /* 0: none begins here */
     uint32_t plain_bytes; /* 0: the end of the block */
     uint32_t distance;    /* 0: a literal */
     uint8_t byte;
 };
 
+/* Bits from state->at on, those that are taken shifted out. */
+struct bit_buffer {
+    uint64_t bits;
+    uint32_t ready;
+};
+
+__device__ static inline void need_bits(struct gzip_memory &memory, struct gzip_state *state,
+                                        struct bit_buffer *buffer, uint32_t n) {
+    if (buffer->ready >= n)
+        return;
+    need_input(memory, state);
+    *buffer = {peek(memory, *state, state->at), 64};
+}
+
+__device__ static inline uint32_t use_bits(struct gzip_state *state, struct bit_buffer *buffer, uint32_t n) {
+    const uint32_t bits = (uint32_t)buffer->bits & ((1u << n) - 1);
+    buffer->bits >>= n;
+    buffer->ready -= n;
+    state->at += n;
+    return bits;
+}
+
 /* Bytes of a copy, from its symbol and the bits behind it. */
-__device__ static inline uint32_t copy_length(uint32_t symbol, uint64_t *bits, uint32_t *used) {
+__device__ static inline uint32_t copy_length(struct gzip_state *state, struct bit_buffer *buffer,
+                                              uint32_t symbol) {
     constexpr uint32_t FIRST = 257, LONGEST = 258, LEAST = 3, PLAIN = 8;
     const uint32_t k = symbol - FIRST;
     if (symbol == MOST_LENGTH_SYMBOL)
         return LONGEST;
     if (k < PLAIN)
         return k + LEAST;
-    const uint32_t extra = k / 4 - 1, more = (uint32_t)*bits & ((1u << extra) - 1);
-    *bits >>= extra;
-    *used += extra;
-    return LEAST + ((4 + k % 4) << extra) + more;
+    const uint32_t extra = k / 4 - 1;
+    return LEAST + ((4 + k % 4) << extra) + use_bits(state, buffer, extra);
 }
 
-__device__ static inline uint32_t copy_distance(uint32_t symbol, uint64_t bits, uint32_t *used) {
+__device__ static inline uint32_t copy_distance(struct gzip_state *state, struct bit_buffer *buffer,
+                                                uint32_t symbol) {
     constexpr uint32_t PLAIN = 4;
     if (symbol < PLAIN)
         return symbol + 1;
     const uint32_t extra = symbol / 2 - 1;
-    *used += extra;
-    return 1 + ((2 + symbol % 2) << extra) + ((uint32_t)bits & ((1u << extra) - 1));
+    return 1 + ((2 + symbol % 2) << extra) + use_bits(state, buffer, extra);
 }
 
-__device__ static inline struct symbol read_symbol(const struct gzip_memory &memory, uint64_t bits) {
-    const uint32_t entry = prefix_find(memory.literals, (uint32_t)bits), value = entry >> 4;
-    uint32_t used = entry & 15;
-    if (used == 0 || value > MOST_LENGTH_SYMBOL)
-        return {0, 0, 0, 0};
-    if (value <= END_OF_BLOCK)
-        return {used, value < END_OF_BLOCK, 0, (uint8_t)value};
-    bits >>= used;
-    const uint32_t length = copy_length(value, &bits, &used);
-    const uint32_t far = prefix_find(memory.distances, (uint32_t)bits);
+/* The symbol at state->at, which moves behind it. False: there is none. */
+__device__ static inline bool read_symbol(struct gzip_memory &memory, struct gzip_state *state,
+                                          struct bit_buffer *buffer, struct symbol *out) {
+    constexpr uint32_t MOST_COPY_BITS = 48;
+    need_bits(memory, state, buffer, PREFIX_MOST_BITS);
+    const uint32_t entry = prefix_find(memory.literals, (uint32_t)buffer->bits), value = entry >> 4;
+    if (entry == 0 || value > MOST_LENGTH_SYMBOL)
+        return false;
+    if (value <= END_OF_BLOCK) {
+        use_bits(state, buffer, entry & 15);
+        *out = {value < END_OF_BLOCK, 0, (uint8_t)value};
+        return true;
+    }
+    need_bits(memory, state, buffer, MOST_COPY_BITS);
+    use_bits(state, buffer, entry & 15);
+    const uint32_t length = copy_length(state, buffer, value);
+    const uint32_t far = prefix_find(memory.distances, (uint32_t)buffer->bits);
     if (far == 0 || far >> 4 > MOST_DISTANCE_SYMBOL)
-        return {0, 0, 0, 0};
-    used += far & 15;
-    const uint32_t distance = copy_distance(far >> 4, bits >> (far & 15), &used);
-    return {used, length, distance, 0};
-}
-
-/* The lanes whose symbols there are, from the first on; nothing follows the end of a block, or no symbol. */
-__device__ static inline uint32_t find_chain(const struct symbol &symbol, uint32_t *out_last) {
-    const uint32_t next = threadIdx.x + (symbol.plain_bytes ? symbol.bits : WARP);
-    uint32_t chain = 0, lane = 0;
-    do {
-        chain |= 1u << lane;
-        *out_last = lane;
-        lane = __shfl_sync(ALL, next, (int)lane);
-    } while (lane < WARP);
-    return chain;
+        return false;
+    use_bits(state, buffer, far & 15);
+    *out = {length, copy_distance(state, buffer, far >> 4), 0};
+    return true;
 }
 
 /* ---- output ---- */
 
-/* The symbols of the chain; false: one of them copies what is not there, or there is no room. */
-__device__ static inline bool write_symbols(struct gzip_state *state, const struct symbol &symbol,
-                                            uint32_t chain) {
+/* The lanes' symbols; false: one of them copies what is not there, or there is no room. */
+__device__ static inline bool write_symbols(struct gzip_state *state, const struct symbol &symbol) {
     uint8_t *plain = state->piece.plain;
-    const bool is_there = chain >> threadIdx.x & 1;
-    const uint32_t own = is_there ? symbol.plain_bytes : 0, behind = warp_inclusive(own);
+    const uint32_t own = symbol.plain_bytes, behind = warp_inclusive(own);
     const uint32_t total = __shfl_sync(ALL, behind, CUDA_WARP - 1), to = state->made + behind - own;
-    const bool is_far = is_there && symbol.distance > to - state->member;
-    if (total > state->piece.plain_bytes - state->made || __any_sync(ALL, is_far))
-        return false;
     const bool is_copy = own > 0 && symbol.distance > 0;
+    if (total > state->piece.plain_bytes - state->made ||
+        __any_sync(ALL, is_copy && symbol.distance > to - state->member))
+        return false;
     if (own > 0 && !is_copy)
         plain[to] = symbol.byte;
     __syncwarp();
@@ -180,19 +192,21 @@ __device__ static inline bool write_symbols(struct gzip_state *state, const stru
 
 /* False: damaged. */
 __device__ static inline bool coded_block(struct gzip_memory &memory, struct gzip_state *state) {
-    for (;;) {
-        need_input(memory, state);
-        const struct symbol symbol = read_symbol(memory, peek(memory, *state, state->at + threadIdx.x));
-        uint32_t last;
-        const uint32_t chain = find_chain(symbol, &last);
-        const uint32_t bits = __shfl_sync(ALL, symbol.bits, (int)last);
-        const bool is_end = __shfl_sync(ALL, symbol.plain_bytes, (int)last) == 0;
-        state->at += last + bits;
-        if (bits == 0 || state->at > state->end || !write_symbols(state, symbol, chain))
+    struct bit_buffer buffer = {0, 0};
+    for (bool is_end = false; !is_end;) {
+        struct symbol own = {0, 0, 0};
+        for (uint32_t k = 0; k < WARP && !is_end; k++) {
+            struct symbol symbol;
+            if (!read_symbol(memory, state, &buffer, &symbol))
+                return false;
+            is_end = symbol.plain_bytes == 0;
+            if (k == threadIdx.x)
+                own = symbol;
+        }
+        if (state->at > state->end || !write_symbols(state, own))
             return false;
-        if (is_end)
-            return true;
     }
+    return true;
 }
 
 __device__ static inline bool stored_block(struct gzip_memory &memory, struct gzip_state *state) {
@@ -216,15 +230,16 @@ __device__ static inline void fixed_lengths(struct gzip_memory &memory) {
     __syncwarp();
 }
 
+__device__ constexpr uint8_t length_order[LENGTH_SYMBOLS] = {16, 17, 18, 0, 8,  7, 9,  6, 10, 5,
+                                                             11, 4,  12, 3, 13, 2, 14, 1, 15};
+
 /* The code of the lengths' code. */
 __device__ static inline bool read_length_code(struct gzip_memory &memory, struct gzip_state *state,
                                                uint32_t n) {
-    constexpr uint8_t order[LENGTH_SYMBOLS] = {16, 17, 18, 0, 8,  7, 9,  6, 10, 5,
-                                               11, 4,  12, 3, 13, 2, 14, 1, 15};
     constexpr uint32_t BITS = 3;
     need_input(memory, state);
     if (threadIdx.x < LENGTH_SYMBOLS)
-        memory.lengths[order[threadIdx.x]] =
+        memory.lengths[length_order[threadIdx.x]] =
             threadIdx.x < n ? peek(memory, *state, state->at + threadIdx.x * BITS) & ((1 << BITS) - 1) : 0;
     state->at += n * BITS;
     __syncwarp();
@@ -311,8 +326,10 @@ __device__ static inline bool member_header(struct gzip_memory &memory, struct g
     state->at += TIME_AND_SYSTEM_BITS;
     if (magic != MAGIC || method != DEFLATE || flags & RESERVED)
         return false;
-    if (flags & HAS_EXTRA)
-        state->at += 8 * take(memory, state, 16);
+    if (flags & HAS_EXTRA) {
+        const uint64_t extra = take(memory, state, 16);
+        state->at += 8 * extra;
+    }
     if (flags & HAS_NAME)
         skip_text(memory, state);
     if (flags & HAS_COMMENT)
