@@ -40,7 +40,7 @@ void inflate_zstd_stream(struct conformance *c, struct piece *piece) {
         .window_log = random >> 2 & 1 ? (length > 1 << 10 ? 15 : 10) + (int)((random >> 16) % 5) : 0,
         .has_checksum = random >> 1 & 1};
     encode_zstd(&piece->plain, &frame, &piece->stored);
-    piece->may_be_refused = inflate_owns_zstd() ? frame.has_checksum : frame.level >= LEAST_SPLIT_LEVEL;
+    piece->may_be_refused = !inflate_owns_zstd() && frame.level >= LEAST_SPLIT_LEVEL;
 }
 
 /* Its length in as few bytes as it takes, or more. */

@@ -4,8 +4,12 @@
 
 #include "backend/cuda/kernel.h"
 
+__device__ static inline uint32_t warp_lane() {
+    return threadIdx.x % CUDA_WARP;
+}
+
 template <typename T> __device__ static inline T warp_inclusive(T value) {
-    const int lane = (int)threadIdx.x % CUDA_WARP;
+    const int lane = (int)warp_lane();
     for (int by = 1; by < CUDA_WARP; by *= 2) {
         const T left = __shfl_up_sync(0xffffffffu, value, by);
         if (lane >= by)

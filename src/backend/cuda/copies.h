@@ -2,13 +2,13 @@
 #ifndef SX_BACKEND_CUDA_COPIES_H
 #define SX_BACKEND_CUDA_COPIES_H
 
-#include "backend/cuda/kernel.h"
+#include "backend/cuda/block.h"
 
 constexpr uint32_t SHORT_COPY = 32, FEW_COPIES = 3; /* bytes of a lane's own; fewer are not worth a turn */
 
 /* All lanes: bytes that are there, or that a copy makes itself. */
 __device__ static inline void copy_match(uint8_t *to, uint32_t distance, uint32_t n) {
-    for (uint32_t i = threadIdx.x; i < n; i += CUDA_WARP)
+    for (uint32_t i = warp_lane(); i < n; i += CUDA_WARP)
         to[i] = *(to - distance + (i < distance ? i : i % distance));
     __syncwarp();
 }
@@ -36,7 +36,7 @@ __device__ static inline void copy_matches(uint8_t *plain, uint32_t to, uint32_t
     for (uint32_t left = __ballot_sync(0xffffffffu, n > 0); left;) {
         const int first = __ffs((int)left) - 1;
         const uint32_t there = __shfl_sync(0xffffffffu, to, first);
-        const bool is_ready = (left >> threadIdx.x & 1) && is_short && to - distance + n <= there;
+        const bool is_ready = (left >> warp_lane() & 1) && is_short && to - distance + n <= there;
         const uint32_t ready = __ballot_sync(0xffffffffu, is_ready);
         if ((uint32_t)__popc(ready) < FEW_COPIES) {
             copy_match(plain + there, __shfl_sync(0xffffffffu, distance, first),

@@ -30,6 +30,7 @@ struct zstd_state {
     uint32_t made, frame;         /* plain bytes, and how many there were when the frame began */
     uint32_t most_block;          /* plain bytes of a block */
     uint32_t last, second, third; /* distances */
+    uint32_t turn;                /* orders that have been given */
     uint32_t tree_bits;           /* 0: there is no tree */
 };
 

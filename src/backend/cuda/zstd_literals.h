@@ -111,6 +111,8 @@ __device__ static inline bool read_stream(const struct zstd_memory &memory, cons
     struct fse_back back;
     if (!back_open(state.piece.stored + at, bytes, &back))
         return false;
+    if (n == 0)
+        return back.left == 0;
     for (uint32_t done = 0; done < n && back.left > 0;) {
         const uint64_t bits = back_peek(back, TURN_BITS);
         uint32_t used = 0;
@@ -131,12 +133,12 @@ __device__ static inline bool read_stream(const struct zstd_memory &memory, cons
 /* In one stream or four, of `bytes` bytes at state->at. */
 __device__ static inline bool read_streams(const struct zstd_memory &memory, const struct zstd_state &state,
                                            uint32_t n_streams, uint64_t bytes, uint8_t *out, uint32_t n) {
-    constexpr uint32_t JUMPS_BYTES = 6, JUMP_BITS = 16;
+    constexpr uint32_t LEAST_SPLIT = 6, JUMPS_BYTES = 6, JUMP_BITS = 16;
     const uint32_t lane = threadIdx.x, each = (n + n_streams - 1) / n_streams;
     uint64_t at = state.at, end = state.at + bytes;
     bool is_right = true;
     if (n_streams > 1) {
-        if (bytes < JUMPS_BYTES || each * (n_streams - 1) > n)
+        if (n < LEAST_SPLIT || bytes < JUMPS_BYTES || each * (n_streams - 1) > n)
             return false;
         const uint64_t jumps = bytes_at(state, at, JUMPS_BYTES);
         at += JUMPS_BYTES;

@@ -5,12 +5,19 @@
 #include "backend/cuda/copies.h"
 #include "backend/cuda/zstd_sequences.h"
 
+struct writer {
+    uint8_t *plain;
+    uint32_t made, frame; /* plain bytes, and how many there were when the frame began */
+    uint32_t room_end;    /* plain bytes that there may be after the block */
+    struct literals literals;
+};
+
 /* All lanes. They may lie in front of where they are written, with less between than there are. */
-__device__ static inline void write_literals(struct zstd_state *state, struct literals *literals,
-                                             uint32_t n) {
-    uint8_t *out = state->piece.plain + state->made;
+__device__ static inline void write_literals(struct writer *writer, uint32_t n) {
+    struct literals *literals = &writer->literals;
+    uint8_t *out = writer->plain + writer->made;
     for (uint32_t first = 0; first < n; first += CUDA_WARP) {
-        const uint32_t i = first + threadIdx.x;
+        const uint32_t i = first + warp_lane();
         const uint8_t byte = i < n ? literals->bytes[i] : 0;
         __syncwarp();
         if (i < n)
@@ -19,7 +26,7 @@ __device__ static inline void write_literals(struct zstd_state *state, struct li
     __syncwarp();
     literals->bytes += n;
     literals->n -= n;
-    state->made += n;
+    writer->made += n;
 }
 
 /* A lane's literals and match. */
@@ -38,33 +45,31 @@ __device__ static inline void place_literals(uint8_t *plain, const uint8_t *lite
         const int lane = __ffs((int)lanes) - 1;
         const uint32_t n = __shfl_sync(ALL, own.literals, lane), at = __shfl_sync(ALL, own.literals_at, lane),
                        to = __shfl_sync(ALL, own.to, lane);
-        for (uint32_t i = threadIdx.x; i < n; i += CUDA_WARP)
+        for (uint32_t i = warp_lane(); i < n; i += CUDA_WARP)
             plain[to + i] = literals[at + i];
     }
     __syncwarp();
 }
 
 /* One after another: their literals lie where they write. */
-__device__ static inline void place_in_turn(struct zstd_state *state, struct literals *literals,
-                                            const struct placed &own) {
+__device__ static inline void place_in_turn(struct writer *writer, const struct placed &own) {
     for (uint32_t left = __ballot_sync(ALL, own.bytes > 0); left; left &= left - 1) {
         const int lane = __ffs((int)left) - 1;
-        write_literals(state, literals, __shfl_sync(ALL, own.literals, lane));
+        write_literals(writer, __shfl_sync(ALL, own.literals, lane));
         const uint32_t n = __shfl_sync(ALL, own.bytes, lane);
-        copy_match(state->piece.plain + state->made, __shfl_sync(ALL, own.distance, lane), n);
-        state->made += n;
+        copy_match(writer->plain + writer->made, __shfl_sync(ALL, own.distance, lane), n);
+        writer->made += n;
     }
 }
 
-/* The lanes' sequences. `room_end`: plain bytes that there may be after the block. False: one copies what is
- * not there, or there is no room. */
-__device__ static inline bool write_sequences(struct zstd_state *state, const struct sequence &sequence,
-                                              uint32_t room_end, struct literals *literals) {
+/* The lanes' sequences. False: one copies what is not there, or there is no room. */
+__device__ static inline bool write_sequences(struct writer *writer, const struct sequence &sequence) {
+    struct literals *literals = &writer->literals;
     const uint32_t literals_behind = warp_inclusive(sequence.literals),
                    behind = warp_inclusive(sequence.literals + sequence.bytes);
     const uint32_t n_literals = __shfl_sync(ALL, literals_behind, CUDA_WARP - 1),
-                   n = __shfl_sync(ALL, behind, CUDA_WARP - 1), room = room_end - state->made;
-    const uint32_t match_to = state->made + behind - sequence.bytes;
+                   n = __shfl_sync(ALL, behind, CUDA_WARP - 1), room = writer->room_end - writer->made;
+    const uint32_t match_to = writer->made + behind - sequence.bytes;
     const struct placed own = {sequence.literals,
                                sequence.bytes,
                                sequence.distance,
@@ -72,20 +77,30 @@ __device__ static inline bool write_sequences(struct zstd_state *state, const st
                                match_to - sequence.literals,
                                match_to};
     const bool is_wrong =
-        sequence.bytes > 0 && (sequence.distance == 0 || sequence.distance > match_to - state->frame);
+        sequence.bytes > 0 && (sequence.distance == 0 || sequence.distance > match_to - writer->frame);
     if (n_literals > literals->n || literals->n > room || n - n_literals > room - literals->n ||
         __any_sync(ALL, is_wrong))
         return false;
-    if (literals->is_in_room && state->piece.plain + state->made + n > literals->bytes) {
-        place_in_turn(state, literals, own);
+    if (literals->is_in_room && writer->plain + writer->made + n > literals->bytes) {
+        place_in_turn(writer, own);
         return true;
     }
-    place_literals(state->piece.plain, literals->bytes, own);
-    copy_matches(state->piece.plain, own.match_to, own.distance, own.bytes);
+    place_literals(writer->plain, literals->bytes, own);
+    copy_matches(writer->plain, own.match_to, own.distance, own.bytes);
     literals->bytes += n_literals;
     literals->n -= n_literals;
-    state->made += n;
+    writer->made += n;
     return true;
+}
+
+/* Bytes as they are, or the first one of them n times. */
+__device__ static inline void write_bytes(struct writer *writer, const uint8_t *from, uint32_t n,
+                                          bool is_repeated) {
+    uint8_t *out = writer->plain + writer->made;
+    for (uint32_t i = warp_lane(); i < n; i += CUDA_WARP)
+        out[i] = from[is_repeated ? 0 : i];
+    __syncwarp();
+    writer->made += n;
 }
 
 #endif
