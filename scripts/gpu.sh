@@ -1,6 +1,6 @@
 #!/bin/bash
 # Everything that needs a GPU, on any machine that has one: conformance of the CUDA backend, the same under
-# compute-sanitizer and the queries under it, decompression by nvCOMP with its rates, the primitives' times, scans beside raw
+# compute-sanitizer and the queries under it, decompression with its rates, the primitives' times, scans beside raw
 # reads, TPC-H with --device cuda against DuckDB (default and rewritten files), the same answer from every run, little device
 # memory, a damaged page. scripts/gpu_tests.sh runs the tests of the program there, scripts/gpu_ranks.sh several GPUs.
 # Runs the program in the folder named by STACHIO_DIR (default build/release; libraries and tpchgen-cli may lie beside it,
@@ -23,7 +23,6 @@ device=${DEVICE:-cuda}
 families=${FAMILIES:-move rows eval hash bloom sort group join decode}
 export STACHIO_CUDA_LIBRARY="$dir/libstachio_cuda.so"
 [ ! -e "$work/libstachio_cuda.so" ] || export STACHIO_CUDA_LIBRARY=$work/libstachio_cuda.so
-[ ! -e "$work/libnvcomp.so.5" ] || export STACHIO_NVCOMP_LIBRARY=$work/libnvcomp.so.5
 [ ! -e "$work/libcufile.so.0" ] || export STACHIO_CUFILE_LIBRARY=$work/libcufile.so.0
 ! command -v nvidia-smi >/dev/null || nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
 
@@ -127,28 +126,22 @@ queries_step() {
     done
 }
 
-# zstd by our own kernel and by nvCOMP, where libnvcomp.so.5 is beside the backend (scripts/setup.sh nvcomp). The last line is for
-# information: nvCOMP promises nothing for zstd pages with wrong bits inside.
+# Decompression, also under memcheck and racecheck, and how fast it is.
 inflate_step() {
     local run=(conformance --load "$STACHIO_CUDA_LIBRARY" inflate) sanitizer tool
-    for own in gzip,zstd none; do
-        STACHIO_INFLATE=$own timeout 120 "${run[@]}" >"$out/inflate-$own.log" 2>&1
-        echo "inflate, our own: $own: exit $?: $(tail -1 "$out/inflate-$own.log")"
-        grep -v '^device' "$out/inflate-$own.log" | head -n 6 | sed 's/^/    /'
-        STACHIO_INFLATE=$own timeout 200 inflate_rates "$STACHIO_CUDA_LIBRARY" 1 1000 >"$out/inflate-rates-$own.txt" 2>&1
-        echo "inflate, rates, our own: $own: exit $?"
-        cat "$out/inflate-rates-$own.txt"
+    timeout 120 "${run[@]}" >"$out/inflate.log" 2>&1
+    echo "inflate: exit $?: $(tail -1 "$out/inflate.log")"
+    grep -v '^device' "$out/inflate.log" | head -n 6 | sed 's/^/    /'
+    timeout 200 inflate_rates "$STACHIO_CUDA_LIBRARY" 1 1000 >"$out/inflate-rates.txt" 2>&1
+    echo "inflate, rates: exit $?"
+    cat "$out/inflate-rates.txt"
+    sanitizer=$(find_sanitizer) || return
+    for tool in memcheck racecheck; do
+        CONFORMANCE_PART=${PART:-3/16} CONFORMANCE_MAX_ROWS=300 start "inflate-$tool" "${SANITIZER_SECONDS:-200}" \
+            "$sanitizer" --tool $tool --error-exitcode 9 "$(command -v conformance)" "${run[@]:1}"
     done
-    if sanitizer=$(find_sanitizer); then
-        for tool in memcheck racecheck; do
-            STACHIO_NVCOMP_LIBRARY=none STACHIO_INFLATE=gzip,zstd CONFORMANCE_PART=${PART:-3/16} CONFORMANCE_MAX_ROWS=300 start "inflate-$tool" \
-                "${SANITIZER_SECONDS:-200}" "$sanitizer" --tool $tool --error-exitcode 9 "$(command -v conformance)" "${run[@]:1}"
-        done
-        wait
-        for tool in memcheck racecheck; do tell "inflate-$tool"; done
-    fi
-    STACHIO_INFLATE=none CONFORMANCE_UNDEFINED=1 timeout 60 "${run[@]}" >"$out/inflate-undefined.log" 2>&1
-    echo "inflate, damage that is undefined for nvCOMP: exit $?: $(tail -1 "$out/inflate-undefined.log")"
+    wait
+    for tool in memcheck racecheck; do tell "inflate-$tool"; done
 }
 
 primitives_step() { # ROWS: sizes
@@ -208,10 +201,10 @@ codecs_step() {
     for column in orderkey partkey suppkey linenumber quantity extendedprice discount tax; do sql+=", sum(l_$column)"; done
     for column in returnflag linestatus shipdate commitdate receiptdate shipinstruct shipmode comment; do sql+=", max(l_$column)"; done
     generate "${SCAN_SF:-10}"
-    for codec in ${CODECS:-snappy gzip zstd}; do
+    for codec in ${CODECS:-snappy gzip zstd lz4_raw}; do
         file=$data-$codec.parquet
         [ -e "$file" ] || stachio -d "$data" -c "COPY lineitem TO '$file' (FORMAT parquet, CODEC $codec)" >"$out/codec-$codec.log" 2>&1
-        for where in none gzip,zstd; do
+        for where in none snappy,gzip,lz4,zstd; do
             name=$out/codec-$codec-$where
             for ((i = 0; i < ${REPEAT:-3} + 1; i++)); do echo "$sql FROM '$file';"; done >"$work/script.sql"
             STACHIO_INFLATE=$where ask --analyze -f "$work/script.sql" >"$name.txt" 2>&1
@@ -219,7 +212,7 @@ codecs_step() {
                 awk '/^Time / { if (!least || $2 < least) least = $2 } END { print least }' "$name.txt") s"
             STACHIO_INFLATE=$where ask -c "$sql FROM '$file'" >"$name.csv"
         done
-        cmp "$out/codec-$codec-none.csv" "$out/codec-$codec-gzip,zstd.csv" && echo "    equal answers"
+        cmp "$out/codec-$codec-none.csv" "$out/codec-$codec-snappy,gzip,lz4,zstd.csv" && echo "    equal answers"
     done
 }
 

@@ -30,7 +30,6 @@ put $build/libstachio.so libstachio.so.0.1
 [ ! -e $build/libstachio_cuda.so ] || put $build/libstachio_cuda.so
 [ ! -e $build/libstachio_net.so ] || put $build/libstachio_net.so
 [ ! -e $build/libstachio_topology.so ] || put $build/libstachio_topology.so
-[ ! -e $build/libnvcomp.so.5 ] || put $build/libnvcomp.so.5
 [ ! -e $build/libcufile.so.0 ] || put $build/libcufile.so.0
 [ ! -e $build/inflate_rates ] || put $build/inflate_rates
 [ ! -e .deps/venv/bin/tpchgen-cli ] || put .deps/venv/bin/tpchgen-cli

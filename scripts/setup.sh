@@ -1,12 +1,11 @@
 #!/bin/bash
-# Installs what is missing to build, demonstrate, test or check stachio. Usage: setup.sh [build|demo|test|lint|cuda|nvcomp|cufile]...
+# Installs what is missing to build, demonstrate, test or check stachio. Usage: setup.sh [build|demo|test|lint|cuda|cufile]...
 #   build  compiler, libraries (Debian packages) and libduckdb (into .deps/duckdb)
 #   demo   build, and the TPC-H generator (into .deps/venv)
 #   test   demo, and the Python packages that the tests compare with (into .deps/venv)
 #   lint   build, and clang's formatter, linter and fuzzer
 #   cuda   build, and nvcc where the machine has none (into .deps/cuda; build does it too where there is an NVIDIA GPU)
-#   nvcomp build, and NVIDIA's nvCOMP for decompression on a GPU (into .deps/nvcomp; under NVIDIA's licence, and never needed)
-#   cufile build, and NVIDIA's cuFile for reads straight into a GPU's memory (into .deps/cufile; likewise)
+#   cufile build, and NVIDIA's cuFile for reads straight into a GPU's memory (into .deps/cufile; under NVIDIA's licence, and never needed)
 # Runs again at no cost: what is there already is left alone, and nothing is printed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -19,7 +18,7 @@ die() {
     exit 1
 }
 
-want_build=0 want_demo=0 want_test=0 want_lint=0 want_cuda=0 want_nvcomp=0 want_cufile=0
+want_build=0 want_demo=0 want_test=0 want_lint=0 want_cuda=0 want_cufile=0
 [ $# -gt 0 ] || set -- build
 for stage in "$@"; do
     case $stage in
@@ -28,9 +27,8 @@ for stage in "$@"; do
     test) want_build=1 want_demo=1 want_test=1 ;;
     lint) want_build=1 want_lint=1 ;;
     cuda) want_build=1 want_cuda=1 ;;
-    nvcomp) want_build=1 want_nvcomp=1 ;;
     cufile) want_build=1 want_cufile=1 ;;
-    *) die "unknown stage '$stage'; usage: setup.sh [build|demo|test|lint|cuda|nvcomp|cufile]..." ;;
+    *) die "unknown stage '$stage'; usage: setup.sh [build|demo|test|lint|cuda|cufile]..." ;;
     esac
 done
 
@@ -68,13 +66,10 @@ have_nvcc() {
 need_cuda=0
 if [ $want_cuda = 1 ] && ! have_nvcc; then need_cuda=1; fi
 
-nvcomp_stamp=$(stamp_of scripts/requirements-nvcomp.txt)
-need_nvcomp=0
-if [ $want_nvcomp = 1 ] && [ "$(cat .deps/nvcomp/.stamp 2>/dev/null)" != "$nvcomp_stamp" ]; then need_nvcomp=1; fi
 cufile_stamp=$(stamp_of scripts/requirements-cufile.txt)
 need_cufile=0
 if [ $want_cufile = 1 ] && [ "$(cat .deps/cufile/.stamp 2>/dev/null)" != "$cufile_stamp" ]; then need_cufile=1; fi
-need_python=$((need_venv + need_cuda + need_nvcomp + need_cufile))
+need_python=$((need_venv + need_cuda + need_cufile))
 
 # ---------------------------------------------------------------------------------------------------------
 # Packages of the system
@@ -218,7 +213,7 @@ if [ $need_venv = 1 ]; then
 fi
 
 # ---------------------------------------------------------------------------------------------------------
-# nvcc, nvCOMP, cuFile
+# nvcc, cuFile
 
 if [ $need_cuda = 1 ]; then
     rm -rf .deps/cuda .deps/cuda-packages
@@ -228,18 +223,6 @@ if [ $need_cuda = 1 ]; then
     ln -sfn lib "$toolkit/lib64" # where nvcc looks
     ln -sfn "$toolkit" .deps/cuda
     printf '%s\n' "$cuda_stamp" >.deps/cuda/.stamp
-fi
-
-if [ $need_nvcomp = 1 ]; then
-    [ -n "$scratch" ] || scratch=$(mktemp -d "$PWD/.deps/tmp.XXXXXX")
-    install_packages "$scratch/nvcomp-packages" scripts/requirements-nvcomp.txt --no-deps
-    package=$(echo "$scratch"/nvcomp-packages/lib/python3*/site-packages/nvidia/libnvcomp)
-    mkdir -p "$scratch/nvcomp/lib"
-    mv "$package"/lib64/libnvcomp.so.* "$scratch/nvcomp/lib/" || die "the nvCOMP package holds no library"
-    mv "$package/include" "$package/LICENSE" "$scratch/nvcomp/"
-    printf '%s\n' "$nvcomp_stamp" >"$scratch/nvcomp/.stamp"
-    rm -rf .deps/nvcomp
-    mv "$scratch/nvcomp" .deps/nvcomp
 fi
 
 if [ $need_cufile = 1 ]; then

@@ -57,10 +57,6 @@ static enum sx_status open_zstd(struct sx_codecs *codecs, struct packed packed, 
     return got == packed.plain_bytes ? SX_OK : wrong(error, "zstd", "fewer bytes than the page header tells");
 }
 
-bool sx_codec_zstd_tells_size(const uint8_t *stored, size_t stored_bytes, size_t plain_bytes) {
-    return ZSTD_getFrameContentSize(stored, stored_bytes) == plain_bytes; /* what is unknown is no size */
-}
-
 /* gzip and zlib streams as zlib understands them: slower, but more tolerant. */
 static bool inflate_members(struct packed packed) {
     enum { GZIP_OR_ZLIB = 15 + 32 };

@@ -16,9 +16,6 @@ SX_MUST_CHECK enum sx_status sx_codec_check(enum sx_parquet_codec codec, size_t 
 SX_MUST_CHECK enum sx_status sx_codec_decompress(struct sx_codecs **codecs, enum sx_parquet_codec codec,
                                                  const uint8_t *stored, size_t stored_bytes, uint8_t *plain,
                                                  size_t plain_bytes, struct sx_error *error);
-/* Whether these bytes begin with a frame of ZSTD that tells its size (RFC 8878, 3.1.1.1), and it is
- * `plain_bytes`. */
-bool sx_codec_zstd_tells_size(const uint8_t *stored, size_t stored_bytes, size_t plain_bytes);
 void sx_codecs_destroy(struct sx_codecs *codecs); /* NULL allowed */
 
 /* ---- codec_compress.c: SNAPPY, LZ4_RAW and ZSTD ---- */

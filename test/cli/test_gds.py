@@ -16,7 +16,7 @@ from test_cache import make_tables, write
 
 # Codec, version of data pages, whether they have CRCs; whether the host has no need to see the bytes.
 LAYOUTS = (("none", "1.0", False, True), ("snappy", "1.0", False, True), ("snappy", "2.0", False, True), ("lz4", "1.0", False, True),
-           ("snappy", "1.0", True, False), ("none", "2.0", True, False), ("zstd", "1.0", False, False), ("gzip", "2.0", False, False),
+           ("snappy", "1.0", True, False), ("none", "2.0", True, False), ("zstd", "1.0", False, True), ("gzip", "2.0", False, True),
            ("brotli", "1.0", False, False))
 # Those that are tried with the caches and with faults.
 STRAIGHT = [layout for layout in LAYOUTS if layout[3]][:3]

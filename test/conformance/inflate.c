@@ -9,7 +9,7 @@
 #include "inflate_streams.h"
 #include "tensor/codec.h"
 
-enum { GUARD = 0x5a, MAX_GAP = 40, SMALL_MIB = 64, LEFT_MIB = 2 };
+enum { GUARD = 0x5a, MAX_GAP = 40 };
 
 static const enum sx_parquet_codec covered[] = {SX_CODEC_SNAPPY, SX_CODEC_GZIP, SX_CODEC_LZ4_RAW,
                                                 SX_CODEC_ZSTD};
@@ -17,11 +17,8 @@ enum { N_COVERED = sizeof covered / sizeof covered[0] };
 
 /* The backend's functions, which its library exports. */
 struct functions {
-    __typeof__(&cuda_inflate_has) has;
     __typeof__(&cuda_inflate_takes) takes;
     __typeof__(&cuda_inflate) inflate;
-    sx_cuda_open_function open_device;
-    sx_cuda_close_function close_device;
     bool is_emulated;
 };
 
@@ -29,7 +26,6 @@ struct pieces {
     enum sx_parquet_codec codec;
     struct piece *all;
     int n, room;
-    bool fills_memory; /* 2 to 3 MiB of the device's are left for the decompression */
 };
 
 /* ---- pieces ---- */
@@ -132,18 +128,6 @@ static void check_status(struct conformance *c, const struct pieces *pieces, enu
                 (int)status, c->stream->error.text);
 }
 
-/* Takes all device memory in tensors of 1 MiB, and gives LEFT_MIB of them back. */
-static int fill_memory(struct conformance *c, struct sx_tensor *tensors) {
-    int n = 0;
-    while (n < SMALL_MIB && sx_tensor_create(c->stream->pool, sx_type_of(SX_TYPE_U8), 1 << 20, false,
-                                             &tensors[n], &c->error) == SX_OK)
-        n++;
-    CONFORM(c, n > LEFT_MIB && n < SMALL_MIB, "%d MiB were there", n);
-    for (int i = 0; i < LEFT_MIB && n > 0; i++)
-        sx_tensor_release(&tensors[--n]);
-    return n;
-}
-
 static void run_pieces(struct conformance *c, const struct functions *f, struct pieces *pieces) {
     size_t stored_length = 0, plain_length = 0;
     if (!conformance_takes(c)) {
@@ -158,8 +142,7 @@ static void run_pieces(struct conformance *c, const struct functions *f, struct 
         plain_length = piece->plain_at + piece->plain.length;
     }
     struct sx_tensor stored = bytes_column(c, stored_length), plain = bytes_column(c, plain_length);
-    struct sx_tensor device_stored = {0}, device_plain = {0}, got = {0}, filling[SMALL_MIB] = {0};
-    int n_filling = 0;
+    struct sx_tensor device_stored = {0}, device_plain = {0}, got = {0};
     for (int i = 0; i < pieces->n; i++)
         if (pieces->all[i].stored.length)
             memcpy((char *)stored.values + pieces->all[i].stored_at, pieces->all[i].stored.data,
@@ -169,8 +152,6 @@ static void run_pieces(struct conformance *c, const struct functions *f, struct 
     enum sx_status status;
     SX_GO(conformance_send(c, &stored, &device_stored));
     SX_GO(conformance_send(c, &plain, &device_plain));
-    if (pieces->fills_memory)
-        n_filling = fill_memory(c, filling);
     for (int i = 0; i < pieces->n; i++) {
         const struct piece *piece = &pieces->all[i];
         items[i] = (struct cuda_inflate_item){
@@ -185,8 +166,6 @@ static void run_pieces(struct conformance *c, const struct functions *f, struct 
 out:
     CONFORM(c, status == SX_OK, "codec %d: %s", (int)pieces->codec, c->stream->error.text);
     free(items);
-    while (n_filling > 0)
-        sx_tensor_release(&filling[--n_filling]);
     sx_tensor_release(&stored);
     sx_tensor_release(&plain);
     sx_tensor_release(&device_stored);
@@ -202,7 +181,7 @@ static void try_sizes(struct conformance *c, const struct functions *f, enum sx_
                                      256, 1000, 65535, 65536, 131072, 131073, 1 << 20, 3000001, 5 << 20};
     struct pieces pieces = {.codec = codec};
     /* the emulator takes long for what a warp does step by step */
-    const size_t most = f->is_emulated && (codec != SX_CODEC_ZSTD || inflate_owns_zstd()) ? 1 << 18 : 5 << 20;
+    const size_t most = f->is_emulated ? 1 << 18 : 5 << 20;
     for (size_t i = 0; i < sizeof lengths / sizeof lengths[0] && lengths[i] <= most; i++)
         for (int k = 0; k < (lengths[i] > 1 << 18 ? 1 : 2 * N_CONTENTS); k++)
             add_random(c, &pieces, lengths[i]);
@@ -215,35 +194,6 @@ static void try_many(struct conformance *c, const struct functions *f, enum sx_p
     for (int i = 0; i < n; i++)
         add_random(c, &pieces, conformance_random(c) % most);
     run_pieces(c, f, &pieces);
-}
-
-/* Temporary memory for all at once would be above the limit. */
-static void try_split(struct conformance *c, const struct functions *f) {
-    struct pieces pieces = {.codec = SX_CODEC_ZSTD};
-    for (int i = 0; i < 100; i++)
-        add_random(c, &pieces, i % 40 == 20 ? 8 << 20 : 2000);
-    run_pieces(c, f, &pieces);
-}
-
-/* On a device with less left than temporary memory may be, but enough for a piece. */
-static void try_little_memory(struct conformance *c, const struct functions *f) {
-    struct conformance small = *c;
-    struct pieces pieces = {.codec = SX_CODEC_ZSTD, .fills_memory = true};
-    const char *name;
-    enum sx_status status =
-        f->open_device(NULL, (size_t)SMALL_MIB << 20, 1, &small.backend, &name, &small.error);
-    assert(status == SX_OK);
-    status = small.backend->ops.stream_create(small.backend, small.pool, NULL, &small.stream, &small.error);
-    assert(status == SX_OK);
-    CONFORM(&small, !f->takes((struct cuda_device *)(uintptr_t)small.backend, SX_CODEC_ZSTD, 1000, 8 << 20),
-            "8 MiB");
-    for (int i = 0; i < 40; i++)
-        add_random(&small, &pieces, 300000);
-    run_pieces(&small, f, &pieces);
-    small.backend->ops.stream_destroy(small.stream);
-    f->close_device(small.backend);
-    c->checks = small.checks;
-    c->failures = small.failures;
 }
 
 /* ---- damage ---- */
@@ -277,12 +227,6 @@ static void judge_piece(struct sx_codecs **codecs, enum sx_parquet_codec codec, 
     piece->may_be_refused = !piece->is_wrong;
 }
 
-/* With the real nvCOMP wrong bits inside of zstd's entropy-coded parts are undefined. */
-static bool is_defined(const struct functions *f, enum sx_parquet_codec codec, enum damage damage) {
-    return codec != SX_CODEC_ZSTD || f->is_emulated || inflate_owns_zstd() ||
-           (damage != FLIP && damage != OVERWRITE) || getenv("CONFORMANCE_UNDEFINED");
-}
-
 static void try_damage(struct conformance *c, const struct functions *f, enum sx_parquet_codec codec) {
     struct sx_codecs *codecs = NULL;
     for (int round = 0; round < 400; round++) {
@@ -292,16 +236,14 @@ static void try_damage(struct conformance *c, const struct functions *f, enum sx
                   damaged = (int)(conformance_random(c) % (uint64_t)n);
         for (int i = 0; i < n; i++)
             add_random(c, &pieces, 1 + conformance_random(c) % (round % 50 == 0 ? 300000 : 400));
-        if (is_defined(f, codec, damage)) {
-            damage_piece(c, damage, &pieces.all[damaged]);
-            judge_piece(&codecs, codec, &pieces.all[damaged]);
-        }
+        damage_piece(c, damage, &pieces.all[damaged]);
+        judge_piece(&codecs, codec, &pieces.all[damaged]);
         run_pieces(c, f, &pieces);
     }
     sx_codecs_destroy(codecs);
 }
 
-/* Two frames in a row: right for the host and our own kernel, a fault where nvCOMP would open them. */
+/* Two frames in a row. */
 static void try_frames(struct conformance *c, const struct functions *f) {
     struct pieces pieces = {.codec = SX_CODEC_ZSTD};
     struct sx_codecs *codecs = NULL;
@@ -315,26 +257,23 @@ static void try_frames(struct conformance *c, const struct functions *f) {
     }
     judge_piece(&codecs, SX_CODEC_ZSTD, piece);
     CONFORM(c, !piece->is_wrong, "the host does not take two frames");
-    piece->is_wrong = !inflate_owns_zstd();
     piece->may_be_refused = false;
     run_pieces(c, f, &pieces);
     sx_codecs_destroy(codecs);
 }
 
-/* A frame of small blocks is a fault: it may take more scratch memory than nvCOMP has. Not so of our own. */
+/* Frames of small blocks. */
 static void try_small_blocks(struct conformance *c, const struct functions *f) {
     for (int window_log = 10; window_log < 15; window_log++) {
         struct pieces pieces = {.codec = SX_CODEC_ZSTD};
         struct piece *piece = add_piece(&pieces);
         inflate_make_plain(c, NUMBERS, 150000, &piece->plain);
         encode_zstd(&piece->plain, &(struct zstd_frame){.window_log = window_log}, &piece->stored);
-        piece->is_wrong = !inflate_owns_zstd();
         run_pieces(c, f, &pieces);
     }
 }
 
-/* A frame that does not tell its size is a fault, whatever room there is for it; of our own only if that is
- * wrong. */
+/* Frames that do not tell their size, and whether there is as much room as they become. */
 static void try_unsized(struct conformance *c, const struct functions *f) {
     for (int round = 0; round < 60; round++) {
         struct pieces pieces = {.codec = SX_CODEC_ZSTD};
@@ -342,7 +281,7 @@ static void try_unsized(struct conformance *c, const struct functions *f) {
         inflate_make_plain(c, (enum inflate_content)(round % N_CONTENTS), 1 + conformance_random(c) % 1000,
                            &piece->plain);
         encode_zstd(&piece->plain, &(struct zstd_frame){.is_unsized = true}, &piece->stored);
-        piece->is_wrong = round % 2 || !inflate_owns_zstd();
+        piece->is_wrong = round % 2;
         if (round % 2)
             damage_piece(c, round % 4 == 1 ? SHORTER_PLAIN : LONGER_PLAIN, piece);
         if (piece->plain.length > 0)
@@ -353,22 +292,17 @@ static void try_unsized(struct conformance *c, const struct functions *f) {
 }
 
 static void try_refusals(struct conformance *c, const struct functions *f) {
-    struct cuda_device *device = (struct cuda_device *)(uintptr_t)c->backend;
     struct cuda_stream *stream = (struct cuda_stream *)c->stream;
     static const enum sx_parquet_codec others[] = {SX_CODEC_UNCOMPRESSED, SX_CODEC_BROTLI, SX_CODEC_LZ4,
                                                    (enum sx_parquet_codec)77};
     const struct cuda_inflate_item large = {NULL, 1, NULL, (size_t)3 << 30, 0}, none = {NULL, 0, NULL, 0, 0};
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
-        CONFORM(c,
-                !f->has(device, others[i]) && !f->takes(device, others[i], 10, 10) &&
-                    f->inflate(stream, others[i], &none, 1) == SX_INTERNAL,
+        CONFORM(c, !f->takes(others[i], 10, 10) && f->inflate(stream, others[i], &none, 1) == SX_INTERNAL,
                 "codec %d", (int)others[i]);
     for (int i = 0; i < N_COVERED; i++) {
-        if (!f->has(device, covered[i]))
-            continue;
-        CONFORM(c, f->takes(device, covered[i], 10, 8 << 20), "codec %d: 8 MiB", (int)covered[i]);
-        CONFORM(c, !f->takes(device, covered[i], 10, large.plain_bytes), "codec %d: 3 GiB", (int)covered[i]);
-        CONFORM(c, !f->takes(device, covered[i], large.plain_bytes, 10), "codec %d: 3 GiB", (int)covered[i]);
+        CONFORM(c, f->takes(covered[i], 10, 8 << 20), "codec %d: 8 MiB", (int)covered[i]);
+        CONFORM(c, !f->takes(covered[i], 10, large.plain_bytes), "codec %d: 3 GiB", (int)covered[i]);
+        CONFORM(c, !f->takes(covered[i], large.plain_bytes, 10), "codec %d: 3 GiB", (int)covered[i]);
         CONFORM(c, f->inflate(stream, covered[i], &large, 1) == SX_INTERNAL, "codec %d", (int)covered[i]);
         CONFORM(c, f->inflate(stream, covered[i], &none, 1) == SX_OK, "codec %d: empty", (int)covered[i]);
         CONFORM(c, f->inflate(stream, covered[i], NULL, 0) == SX_OK, "codec %d: none", (int)covered[i]);
@@ -377,18 +311,11 @@ static void try_refusals(struct conformance *c, const struct functions *f) {
 
 static bool find_functions(struct conformance *c, struct functions *out) {
     *out = (struct functions){
-        (__typeof__(out->has))(uintptr_t)dlsym(c->library, "cuda_inflate_has"),
         (__typeof__(out->takes))(uintptr_t)dlsym(c->library, "cuda_inflate_takes"),
         (__typeof__(out->inflate))(uintptr_t)dlsym(c->library, "cuda_inflate"),
-        (sx_cuda_open_function)(uintptr_t)dlsym(c->library, "sx_cuda_open"),
-        (sx_cuda_close_function)(uintptr_t)dlsym(c->library, "sx_cuda_close"),
-        dlsym(c->library, "emulator_open_memory"),
+        dlsym(c->library, "emulator_name"),
     };
-    return CONFORM(c, out->has && out->takes && out->inflate, "the library exports no inflate functions");
-}
-
-static bool has(const struct conformance *c, const struct functions *f, enum sx_parquet_codec codec) {
-    return f->has((struct cuda_device *)(uintptr_t)c->backend, codec);
+    return CONFORM(c, out->takes && out->inflate, "the library exports no inflate functions");
 }
 
 void conform_inflate(struct conformance *c) {
@@ -397,25 +324,13 @@ void conform_inflate(struct conformance *c) {
         return; /* the CPU backend has nothing of it */
     try_refusals(c, &f);
     for (int i = 0; i < N_COVERED; i++) {
-        if (!has(c, &f, covered[i])) {
-            printf("inflate: nvCOMP was not found for codec %d\n", (int)covered[i]);
-            CONFORM(c, !f.is_emulated && covered[i] != SX_CODEC_SNAPPY && covered[i] != SX_CODEC_GZIP,
-                    "codec %d", (int)covered[i]);
-            continue;
-        }
         try_sizes(c, &f, covered[i]);
         try_many(c, &f, covered[i], f.is_emulated ? 1000 : 10000, f.is_emulated ? 300 : 1000);
-        if (!f.is_emulated || (covered[i] == SX_CODEC_ZSTD && !inflate_owns_zstd()))
+        if (!f.is_emulated)
             try_many(c, &f, covered[i], 100000, 20);
         try_damage(c, &f, covered[i]);
     }
-    if (!has(c, &f, SX_CODEC_ZSTD))
-        return;
     try_frames(c, &f);
     try_unsized(c, &f);
     try_small_blocks(c, &f);
-    if (inflate_owns_zstd())
-        return; /* without temporary memory */
-    try_split(c, &f);
-    try_little_memory(c, &f);
 }

@@ -5,11 +5,6 @@
 #include <string.h>
 #include <zlib.h>
 
-bool inflate_owns_zstd(void) {
-    const char *wanted = getenv("STACHIO_INFLATE");
-    return wanted && strstr(wanted, "zstd");
-}
-
 void inflate_make_plain(struct conformance *c, enum inflate_content content, size_t length,
                         struct bytes *out) {
     static const char *const words[] = {"the ", "quickly ", "furiously ",     "deposits ",
@@ -28,10 +23,8 @@ void inflate_make_plain(struct conformance *c, enum inflate_content content, siz
     }
 }
 
-/* Zstd as other writers make it: any level, a small window, with a checksum. Blocks of high levels may be
- * split into smaller ones than the device takes. */
+/* Zstd as other writers make it: any level, a small window, with a checksum. */
 void inflate_zstd_stream(struct conformance *c, struct piece *piece) {
-    enum { LEAST_SPLIT_LEVEL = 8 };
     static const int levels[] = {-50, -5, 1, 2, 3, 5, 7, 9, 12, 15, 17, 19, 22};
     const uint64_t random = conformance_random(c);
     const size_t length = piece->plain.length;
@@ -40,7 +33,6 @@ void inflate_zstd_stream(struct conformance *c, struct piece *piece) {
         .window_log = random >> 2 & 1 ? (length > 1 << 10 ? 15 : 10) + (int)((random >> 16) % 5) : 0,
         .has_checksum = random >> 1 & 1};
     encode_zstd(&piece->plain, &frame, &piece->stored);
-    piece->may_be_refused = !inflate_owns_zstd() && frame.level >= LEAST_SPLIT_LEVEL;
 }
 
 /* Its length in as few bytes as it takes, or more. */

@@ -15,9 +15,6 @@ struct piece {
 
 enum inflate_content { ZEROS, WORDS, NUMBERS, NOISE, N_CONTENTS };
 
-/* Whether zstd is our own kernel's, which takes other frames than nvCOMP. */
-bool inflate_owns_zstd(void);
-
 /* Adds bytes to `out` until there are `length`. */
 void inflate_make_plain(struct conformance *c, enum inflate_content content, size_t length,
                         struct bytes *out);

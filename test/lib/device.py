@@ -10,11 +10,6 @@ NCCL = os.path.join(BUILD, "libnccl_emulated.so")
 CUFILE = os.path.join(BUILD, "libcufile_emulated.so")
 
 
-def has_nvcomp():
-    """Whether the device decompresses what nvCOMP is for; the emulated one has a stand-in."""
-    return os.environ.get("STACHIO_CUDA_LIBRARY") == EMULATED or os.path.exists(os.path.join(BUILD, "libnvcomp.so.5"))
-
-
 def need_device():
     """The GPU, where the tests run with one, else the emulated one."""
     if os.environ.get("STACHIO_DEVICE") == "cuda":

@@ -1,4 +1,4 @@
-/* Copies of what a page has made so far, by a warp: of zstd and deflate. */
+/* Literals, and copies of what a page has made so far, by a warp: of zstd, deflate and LZ4. */
 #ifndef SX_BACKEND_CUDA_COPIES_H
 #define SX_BACKEND_CUDA_COPIES_H
 
@@ -49,6 +49,36 @@ __device__ static inline void copy_matches(uint8_t *plain, uint32_t to, uint32_t
         __syncwarp();
         left &= ~ready;
     }
+}
+
+/* A lane's literals and match. */
+struct placed {
+    uint32_t literals, bytes, distance;
+    uint32_t literals_at; /* in memory that all lanes share */
+    uint32_t to, match_to;
+};
+
+__device__ static inline void place_literals(uint8_t *plain, const uint8_t *literals,
+                                             const struct placed &own) {
+    const bool is_long = own.literals > SHORT_COPY;
+    if (!is_long)
+        copy_own(plain + own.to, literals + own.literals_at, own.literals);
+    for (uint32_t lanes = __ballot_sync(0xffffffffu, is_long); lanes; lanes &= lanes - 1) {
+        const int lane = __ffs((int)lanes) - 1;
+        const uint32_t n = __shfl_sync(0xffffffffu, own.literals, lane),
+                       at = __shfl_sync(0xffffffffu, own.literals_at, lane),
+                       to = __shfl_sync(0xffffffffu, own.to, lane);
+        for (uint32_t i = warp_lane(); i < n; i += CUDA_WARP)
+            plain[to + i] = literals[at + i];
+    }
+    __syncwarp();
+}
+
+/* Literals first: they wait for nothing. */
+__device__ static inline void place_sequences(uint8_t *plain, const uint8_t *literals,
+                                              const struct placed &own) {
+    place_literals(plain, literals, own);
+    copy_matches(plain, own.match_to, own.distance, own.bytes);
 }
 
 #endif

@@ -24,7 +24,6 @@ enum { CUDA_MAX_STREAMS = 256, CUDA_DOWNLOADS = 64 };
 
 struct cuda_stream;
 struct cuda_cache;
-struct cuda_inflate_library;
 
 /* Tells other streams what may still be at work; see memory.c. */
 struct cuda_clock {
@@ -48,11 +47,10 @@ struct cuda_device {
     _Atomic(struct cuda_stream *) bringer; /* bring.c */
     _Atomic(struct cuda_stream *) keeper;  /* memory.c: nothing is issued to it */
     pthread_mutex_t bringing;              /* of what is issued to `bringer` */
-    bool opens_gzip, opens_zstd;           /* by kernels of our own (inflate.h) */
+    uint32_t inflates;                     /* inflate.h: a bit for each codec */
     bool reads_host;                       /* kernels reach page-locked memory by the host's addresses */
     atomic_size_t ahead_bytes;             /* decode_ahead.c: brought, and not decoded yet */
     size_t limit_bytes;
-    _Atomic(const struct cuda_inflate_library *) inflate; /* inflate.c; NULL until it is first asked for */
 };
 
 struct cuda_allocator; /* memory.c */

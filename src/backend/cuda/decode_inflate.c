@@ -63,29 +63,12 @@ static enum sx_status inflate_later(struct decode_inflater *inflater, enum sx_pa
     return SX_OK;
 }
 
-/* nvCOMP's zstd can't be trusted with damaged bytes (it may not even end), and what is wrong inside of
- * entropy-coded parts is only seen by decoding them: a CRC has to vouch for them. A CRC does not cover the
- * page's header: a frame that does not tell its size may become more than there is room for, which nvCOMP
- * writes. What has a CRC is on the host, which has checked it. */
-static bool is_trusted(const struct decode_call *call, const struct decode_piece *piece,
-                       size_t stored_bytes) {
-    const struct sx_stored_chunk *chunk = &piece->decoder->chunk;
-    const struct sx_page *page = &chunk->pages[piece->index];
-    switch (cuda_inflate_trust(call->stream->device, chunk->spec.codec)) {
-    case CUDA_INFLATE_ANY: return true;
-    case CUDA_INFLATE_CHECKED:
-        return page->is_checked &&
-               sx_codec_zstd_tells_size(page->bytes + piece->lead_bytes, stored_bytes, piece->plain_bytes);
-    default: return false;
-    }
-}
-
 /* Whether the device may have it. */
 static bool is_for_device(const struct decode_call *call, const struct decode_piece *piece,
                           size_t stored_bytes) {
-    return !call->way->inflates_here && is_trusted(call, piece, stored_bytes) &&
-           cuda_inflate_takes(call->stream->device, piece->decoder->chunk.spec.codec, stored_bytes,
-                              piece->plain_bytes);
+    const enum sx_parquet_codec codec = piece->decoder->chunk.spec.codec;
+    return !call->way->inflates_here && cuda_inflate_serves(call->stream->device, codec) &&
+           cuda_inflate_takes(codec, stored_bytes, piece->plain_bytes);
 }
 
 enum sx_status decode_inflate(struct decode_inflater *inflater, const struct decode_piece *piece) {

@@ -240,7 +240,6 @@ void sx_cuda_close(const struct sx_backend *backend) {
         device->idle = stream->next_idle;
         cuda_stream_free(stream);
     }
-    cuda_inflate_library_destroy(atomic_load(&device->inflate));
     pthread_mutex_destroy(&device->lock);
     pthread_mutex_destroy(&device->making);
     pthread_mutex_destroy(&device->bringing);

@@ -29,28 +29,6 @@ __device__ static inline void write_literals(struct writer *writer, uint32_t n) 
     writer->made += n;
 }
 
-/* A lane's literals and match. */
-struct placed {
-    uint32_t literals, bytes, distance;
-    uint32_t literals_at; /* of the block's */
-    uint32_t to, match_to;
-};
-
-__device__ static inline void place_literals(uint8_t *plain, const uint8_t *literals,
-                                             const struct placed &own) {
-    const bool is_long = own.literals > SHORT_COPY;
-    if (!is_long)
-        copy_own(plain + own.to, literals + own.literals_at, own.literals);
-    for (uint32_t lanes = __ballot_sync(ALL, is_long); lanes; lanes &= lanes - 1) {
-        const int lane = __ffs((int)lanes) - 1;
-        const uint32_t n = __shfl_sync(ALL, own.literals, lane), at = __shfl_sync(ALL, own.literals_at, lane),
-                       to = __shfl_sync(ALL, own.to, lane);
-        for (uint32_t i = warp_lane(); i < n; i += CUDA_WARP)
-            plain[to + i] = literals[at + i];
-    }
-    __syncwarp();
-}
-
 /* One after another: their literals lie where they write. */
 __device__ static inline void place_in_turn(struct writer *writer, const struct placed &own) {
     for (uint32_t left = __ballot_sync(ALL, own.bytes > 0); left; left &= left - 1) {
@@ -85,8 +63,7 @@ __device__ static inline bool write_sequences(struct writer *writer, const struc
         place_in_turn(writer, own);
         return true;
     }
-    place_literals(writer->plain, literals->bytes, own);
-    copy_matches(writer->plain, own.match_to, own.distance, own.bytes);
+    place_sequences(writer->plain, literals->bytes, own);
     literals->bytes += n_literals;
     literals->n -= n_literals;
     writer->made += n;
