@@ -291,6 +291,24 @@ static void try_unsized(struct conformance *c, const struct functions *f) {
     }
 }
 
+/* Empty blocks in front of one with 100 bytes: a page of many is for the host. */
+static void try_scattered(struct conformance *c, const struct functions *f) {
+    static const uint8_t head[] = {0x28, 0xb5, 0x2f, 0xfd, 0x20, 100}, empty[3] = {0},
+                         last[] = {1 | (100 << 3 & 0xff), 100 >> 5, 0};
+    for (int n_empty = 50; n_empty <= 200; n_empty += 150) {
+        struct pieces pieces = {.codec = SX_CODEC_ZSTD};
+        struct piece *piece = add_piece(&pieces);
+        inflate_make_plain(c, NOISE, 100, &piece->plain);
+        bytes_put(&piece->stored, head, sizeof head);
+        for (int i = 0; i < n_empty; i++)
+            bytes_put(&piece->stored, empty, sizeof empty);
+        bytes_put(&piece->stored, last, sizeof last);
+        bytes_put(&piece->stored, piece->plain.data, piece->plain.length);
+        piece->is_wrong = n_empty > 100;
+        run_pieces(c, f, &pieces);
+    }
+}
+
 static void try_refusals(struct conformance *c, const struct functions *f) {
     struct cuda_stream *stream = (struct cuda_stream *)c->stream;
     static const enum sx_parquet_codec others[] = {SX_CODEC_UNCOMPRESSED, SX_CODEC_BROTLI, SX_CODEC_LZ4,
@@ -333,4 +351,5 @@ void conform_inflate(struct conformance *c) {
     try_frames(c, &f);
     try_unsized(c, &f);
     try_small_blocks(c, &f);
+    try_scattered(c, &f);
 }

@@ -39,6 +39,7 @@ struct gzip_state {
     uint64_t at, end;      /* bits */
     uint64_t first_word;   /* of the window */
     uint32_t made, member; /* plain bytes, and how many there were when the member began */
+    uint32_t n_blocks;
 };
 
 /* ---- input ---- */
@@ -357,7 +358,9 @@ __device__ static inline bool inflate_member(struct gzip_memory &memory, struct 
     for (uint32_t is_last = 0; !is_last;) {
         is_last = take(memory, state, 1);
         const uint32_t kind = take(memory, state, 2);
-        if (state->at > state->end || !inflate_block(memory, state, kind))
+        state->n_blocks++;
+        if (state->at > state->end || inflate_is_scattered(state->piece, state->n_blocks) ||
+            !inflate_block(memory, state, kind))
             return false;
     }
     return member_trailer(memory, state);

@@ -166,8 +166,9 @@ __device__ static inline bool read_block(struct zstd_memory &memory, struct zstd
     const uint32_t kind = header >> 1 & 3, bytes = header >> 3;
     *out_last = header & 1;
     state->at += HEADER_BYTES;
-    if (kind > COMPRESSED || bytes > state->most_block ||
-        state->at + (kind == REPEATED ? 1 : bytes) > state->piece.stored_bytes)
+    state->n_blocks++;
+    if (inflate_is_scattered(state->piece, state->n_blocks) || kind > COMPRESSED ||
+        bytes > state->most_block || state->at + (kind == REPEATED ? 1 : bytes) > state->piece.stored_bytes)
         return false;
     return kind == COMPRESSED ? compressed_block(memory, orders, state, bytes)
                               : plain_block(orders, state, bytes, kind == REPEATED);
@@ -222,8 +223,10 @@ __device__ static inline bool read_frame(struct zstd_memory &memory, struct zstd
     state->second = 4;
     state->third = 8;
     __syncwarp();
-    if (threadIdx.x < N_TABLES)
+    if (threadIdx.x < N_TABLES) {
         memory.logs[threadIdx.x] = NO_TABLE;
+        memory.is_default[threadIdx.x] = false;
+    }
     __syncwarp();
     if (!read_frame_header(state, &header))
         return false;

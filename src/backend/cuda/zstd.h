@@ -16,6 +16,7 @@ struct zstd_memory {
     uint16_t tree[1 << MOST_TREE_BITS]; /* symbol and, in the low four bits, the code's length */
     uint32_t tables[N_TABLES][1 << 9];
     uint32_t logs[N_TABLES]; /* NO_TABLE: there is none */
+    bool is_default[N_TABLES];
     uint32_t literal_base[LITERAL_CODES], match_base[MATCH_CODES];
     uint32_t weights_table[1 << WEIGHTS_LOG];
     uint8_t weights[MOST_WEIGHTS + 1];
@@ -27,7 +28,8 @@ struct zstd_memory {
 struct zstd_state {
     struct inflate_piece piece;
     uint64_t at;
-    uint32_t made, frame;         /* plain bytes, and how many there were when the frame began */
+    uint32_t made, frame; /* plain bytes, and how many there were when the frame began */
+    uint32_t n_blocks;
     uint32_t most_block;          /* plain bytes of a block */
     uint32_t last, second, third; /* distances */
     uint32_t turn;                /* orders that have been given */

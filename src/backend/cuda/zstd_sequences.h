@@ -51,7 +51,7 @@ __device__ static inline bool read_table(struct zstd_memory &memory, struct zstd
                                          int t, uint32_t mode) {
     enum { DEFAULT, ONE, CODED, AGAIN };
     uint32_t log = 0, n = 0;
-    if (mode == AGAIN)
+    if (mode == AGAIN || (mode == DEFAULT && memory.is_default[t]))
         return memory.logs[t] != NO_TABLE;
     if (mode == ONE) {
         const uint32_t symbol = (uint32_t)bytes_at(*state, state->at++, 1);
@@ -60,6 +60,7 @@ __device__ static inline bool read_table(struct zstd_memory &memory, struct zstd
         if (threadIdx.x == 0) {
             memory.tables[t][0] = fse_entry(0, 0, extra_bits(t, symbol), symbol);
             memory.logs[t] = 0;
+            memory.is_default[t] = false;
         }
         __syncwarp();
         return true;
@@ -77,8 +78,10 @@ __device__ static inline bool read_table(struct zstd_memory &memory, struct zstd
             return false;
     }
     fse_make(memory.counts, n, log, memory.tables[t], [t](uint32_t symbol) { return extra_bits(t, symbol); });
-    if (threadIdx.x == 0)
+    if (threadIdx.x == 0) {
         memory.logs[t] = log;
+        memory.is_default[t] = mode == DEFAULT;
+    }
     __syncwarp();
     return true;
 }
