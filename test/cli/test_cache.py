@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from check import Checks, require, scratch_directory
 from damage import garbled_compression
-from device import EMULATED, need_device
+from device import INFLATE_ALL, need_device
 from oracle import TIMEOUT_S, DuckDB, Tables, difference, open_pipe, parse_csv, run_stachio, stachio_command
 
 SQL = "SELECT k, count(*) AS n, sum(v) AS s, min(t) AS t FROM t WHERE v % 7 <> 3 GROUP BY k ORDER BY k"
@@ -173,6 +173,7 @@ def cases(scratch):
 
 def main():
     need_device()
+    os.environ.update(INFLATE_ALL)
     checks = Checks()
     with scratch_directory() as scratch:
         checks.run_all(list(cases(scratch)))

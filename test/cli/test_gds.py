@@ -10,7 +10,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "lib"))
 
 from check import Checks, require, scratch_directory, skip
 from damage import column_offset, garbled_compression, replace_at, write_sound, wrong_crc
-from device import CUFILE, EMULATED
+from device import CUFILE, EMULATED, INFLATE_ALL
 from oracle import DuckDB, check_equal, run_stachio
 from test_cache import make_tables, write
 
@@ -127,7 +127,7 @@ def check_directless():
 def main():
     if not os.path.exists(EMULATED) or not os.path.exists(CUFILE):
         skip("no emulated device in this build")
-    os.environ.update(STACHIO_DEVICE="cuda", STACHIO_CUDA_LIBRARY=EMULATED, STACHIO_CUFILE_LIBRARY=CUFILE)
+    os.environ.update(STACHIO_DEVICE="cuda", STACHIO_CUDA_LIBRARY=EMULATED, STACHIO_CUFILE_LIBRARY=CUFILE, **INFLATE_ALL)
     checks = Checks()
     with scratch_directory() as directory:
         tables = {layout: make_tables(f"{directory}/{'-'.join(map(str, layout))}", layout[:3]) for layout in LAYOUTS}

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from check import Checks, require, scratch_directory
 from damage import garbled_compression
-from device import CUFILE, EMULATED, need_device
+from device import CUFILE, EMULATED, INFLATE_ALL, need_device
 from oracle import DuckDB, Tables, check_equal, difference, run_stachio
 from test_cache import LAYOUTS, answers, bytes_of, cached, make_tables, run
 from test_gds import emulated_reads
@@ -180,6 +180,7 @@ def tpch_cases(scratch):
 
 def main():
     need_device()
+    os.environ.update(INFLATE_ALL)
     checks = Checks()
     with scratch_directory() as scratch:
         checks.run_all([*cases(scratch), *tpch_cases(scratch)])

@@ -63,12 +63,27 @@ static enum sx_status inflate_later(struct decode_inflater *inflater, enum sx_pa
     return SX_OK;
 }
 
+void decode_inflate_count(struct decode_inflater *inflater, const struct decode_column *column) {
+    for (int32_t i = 0; i < column->n_pages; i++) {
+        const struct sx_stored_chunk *chunk = &column->listed[i].decoder->chunk;
+        const size_t bytes = chunk->pages[column->listed[i].index].plain_bytes;
+        if (!decode_is_compressed(column->listed[i].decoder, column->listed[i].index) ||
+            (int)chunk->spec.codec >= DECODE_N_CODECS)
+            continue;
+        inflater->sizes[chunk->spec.codec].all += bytes;
+        if (bytes > inflater->sizes[chunk->spec.codec].most)
+            inflater->sizes[chunk->spec.codec].most = bytes;
+    }
+}
+
 /* Whether the device may have it. */
-static bool is_for_device(const struct decode_call *call, const struct decode_piece *piece,
+static bool is_for_device(const struct decode_inflater *inflater, const struct decode_piece *piece,
                           size_t stored_bytes) {
     const enum sx_parquet_codec codec = piece->decoder->chunk.spec.codec;
-    return !call->way->inflates_here && cuda_inflate_serves(call->stream->device, codec) &&
-           cuda_inflate_takes(codec, stored_bytes, piece->plain_bytes);
+    return !inflater->call->way->inflates_here &&
+           cuda_inflate_takes(codec, stored_bytes, piece->plain_bytes) &&
+           cuda_inflate_pays(inflater->call->stream->device, codec, inflater->sizes[codec].most,
+                             inflater->sizes[codec].all);
 }
 
 enum sx_status decode_inflate(struct decode_inflater *inflater, const struct decode_piece *piece) {
@@ -77,7 +92,7 @@ enum sx_status decode_inflate(struct decode_inflater *inflater, const struct dec
     const size_t stored_bytes = chunk->pages[piece->index].stored_bytes - piece->lead_bytes;
     const uint8_t *device;
     SX_TRY(sx_codec_check(chunk->spec.codec, stored_bytes, piece->plain_bytes, &call->stream->base.error));
-    if (!is_for_device(call, piece, stored_bytes))
+    if (!is_for_device(inflater, piece, stored_bytes))
         return inflate_here(inflater, piece, stored_bytes);
     SX_TRY(decode_stored_bring(call, piece->decoder, piece->index, &device));
     return inflate_later(inflater, chunk->spec.codec,

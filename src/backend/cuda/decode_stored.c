@@ -211,6 +211,10 @@ enum sx_status decode_bring(struct decode_call *call) {
     enum sx_status status = SX_OK;
     struct sx_lane *lane = call->stream->base.lane;
     const int64_t began_ns = sx_span_begin(lane);
+    for (int r = 0; r < call->n_reads; r++) {
+        decode_inflate_count(&inflater, &call->dictionaries[r]);
+        decode_inflate_count(&inflater, &call->columns[r]);
+    }
     for (int r = 0; r < call->n_reads && status == SX_OK; r++) {
         status = bring_column(&inflater, &call->dictionaries[r]);
         if (status == SX_OK)

@@ -20,6 +20,9 @@ struct decode_inflater {
         struct cuda_inflate_item *items;
         int64_t n, room;
     } lists[DECODE_N_CODECS];
+    struct {
+        size_t most, all; /* plain bytes of a page, and of all pages of the call */
+    } sizes[DECODE_N_CODECS];
     struct sx_codecs *codecs;
     struct decode_room stored, plain; /* of one page */
 };
@@ -40,6 +43,8 @@ static inline bool decode_is_compressed(const struct sx_decoder *decoder, int in
 
 /* ---- decode_inflate.c ---- */
 
+/* A column's pages that may have to be decompressed, before any of the call is. */
+void decode_inflate_count(struct decode_inflater *inflater, const struct decode_column *column);
 /* Decompresses on the host and uploads, or lists it for the device. */
 SX_MUST_CHECK enum sx_status decode_inflate(struct decode_inflater *inflater,
                                             const struct decode_piece *piece);

@@ -9,13 +9,14 @@
 enum { MAX_PIECE_BYTES = INT32_MAX };
 
 static const struct {
-    enum sx_parquet_codec codec;
     const char *name;
     cuda_inflate_kernel *kernel;
-} kernels[] = {{SX_CODEC_SNAPPY, "snappy", cuda_snappy},
-               {SX_CODEC_GZIP, "gzip", cuda_gzip},
-               {SX_CODEC_LZ4_RAW, "lz4", cuda_lz4},
-               {SX_CODEC_ZSTD, "zstd", cuda_zstd}};
+    enum sx_parquet_codec codec;
+    uint32_t host_pages; /* that a thread of the host opens while the device opens one, or many at once */
+} kernels[] = {{"snappy", cuda_snappy, SX_CODEC_SNAPPY, 0},
+               {"gzip", cuda_gzip, SX_CODEC_GZIP, 50},
+               {"lz4", cuda_lz4, SX_CODEC_LZ4_RAW, 100},
+               {"zstd", cuda_zstd, SX_CODEC_ZSTD, 25}};
 enum { N_KERNELS = sizeof kernels / sizeof kernels[0] };
 
 /* N_KERNELS: there is none. */
@@ -29,6 +30,7 @@ static int find_kernel(enum sx_parquet_codec codec) {
 void cuda_inflate_choose(struct cuda_device *device) {
     const char *wanted = getenv("STACHIO_INFLATE");
     device->inflates = 0;
+    device->inflates_few = wanted;
     for (int k = 0; k < N_KERNELS; k++)
         if (!wanted || strstr(wanted, kernels[k].name))
             device->inflates |= 1u << kernels[k].codec;
@@ -36,6 +38,12 @@ void cuda_inflate_choose(struct cuda_device *device) {
 
 bool cuda_inflate_serves(const struct cuda_device *device, enum sx_parquet_codec codec) {
     return find_kernel(codec) < N_KERNELS && device->inflates >> codec & 1;
+}
+
+bool cuda_inflate_pays(const struct cuda_device *device, enum sx_parquet_codec codec, size_t most_bytes,
+                       size_t all_bytes) {
+    return cuda_inflate_serves(device, codec) &&
+           (device->inflates_few || all_bytes >= most_bytes * kernels[find_kernel(codec)].host_pages);
 }
 
 bool cuda_inflate_takes(enum sx_parquet_codec codec, size_t stored_bytes, size_t plain_bytes) {

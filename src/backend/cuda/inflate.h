@@ -29,6 +29,11 @@ struct cuda_inflate_item {
  * them where it is not set. Asked when a device is opened. */
 void cuda_inflate_choose(struct cuda_device *device);
 bool cuda_inflate_serves(const struct cuda_device *device, enum sx_parquet_codec codec);
+/* Whether pages of so many plain bytes in all, of which the largest has most_bytes, are opened by the device
+ * before a thread of the host would have done it: a warp or two take a page, one after the other the thread.
+ * Always so of the codecs that STACHIO_INFLATE names. */
+bool cuda_inflate_pays(const struct cuda_device *device, enum sx_parquet_codec codec, size_t most_bytes,
+                       size_t all_bytes);
 /* Whether there is a kernel for a piece: one of 2 GiB and more stays on the host. */
 SX_CUDA_EXPORT bool cuda_inflate_takes(enum sx_parquet_codec codec, size_t stored_bytes, size_t plain_bytes);
 /* Issues the decompression of n items, any number, to the stream; does not wait (but where more than the
