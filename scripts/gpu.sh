@@ -7,7 +7,7 @@
 # packed with xz; `conformance` in it or in its folder test).
 # Usage: scripts/gpu.sh OUT [conformance|sanitizer|queries|inflate|codecs|primitives|scan|tpch|repeat|limits|damage]...
 # Environment: DATA (where generated files are and stay; else they go at the end), SF ("1"), LAYOUTS ("default rewritten"),
-# REPEAT (later runs, 3), THREADS (8), SCAN_SF (10), RUNS, LIMITS, FAMILIES, ROWS; for `sanitizer` TOOLS ("memcheck racecheck
+# REPEAT (later runs, 3), CACHED (1: also with --cache device), THREADS (8), SCAN_SF (10), RUNS, LIMITS, FAMILIES, ROWS; for `sanitizer` TOOLS ("memcheck racecheck
 # synccheck initcheck"), PART (of all families' cases, in place of what part_of says), SANITIZER_ROWS, SANITIZER_SECONDS (200, a
 # tool); DEVICE=cpu tries the last five without a GPU.
 # Full logs go to OUT, a short table comes last.
@@ -166,7 +166,8 @@ ask() { # ask OPTION...: as CSV
 lay_out() { # lay_out SF LAYOUT
     generate "$1"
     [ "$2" = rewritten ] || return 0
-    [ -e "$data-rewritten" ] || stachio rewrite "$data"/*.parquet -o "$data-rewritten" >"$out/rewrite-$1.log" 2>&1
+    [ -e "$data-rewritten" ] || stachio rewrite "$data"/*.parquet -o "$data-rewritten" >"$out/rewrite-$1.log" 2>&1 ||
+        tail -1 "$out/rewrite-$1.log"
     data+=-rewritten
 }
 
@@ -190,6 +191,9 @@ tpch_step() {
             sort "$log.err" | uniq -c | head -n 5
             timeout 300 "${run[@]}" -d "$data" --repeat "$((${REPEAT:-3} + 1))" >"$log-later.txt" 2>"$log-later.err"
             echo "    later runs: exit $?, $(tell_tpch "$log-later.txt")"
+            [ -n "${CACHED:-}" ] || continue
+            timeout 300 "${run[@]}" -d "$data" --cache device --repeat "$((${REPEAT:-3} + 1))" >"$log-cached.txt" 2>"$log-cached.err"
+            echo "    cached on the device: exit $?, $(tell_tpch "$log-cached.txt")"
         done
     done
 }
