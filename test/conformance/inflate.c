@@ -291,6 +291,29 @@ static void try_unsized(struct conformance *c, const struct functions *f) {
     }
 }
 
+/* LZ4's rules for the end of a block: a literal, a copy of four, and more and more literals. */
+static void try_last_copy(struct conformance *c, const struct functions *f) {
+    static const uint8_t tail[16] = "abcdefghijklmno";
+    struct sx_codecs *codecs = NULL;
+    bool was_right = false, was_wrong = false;
+    for (uint8_t n = 1; n < sizeof tail - 1; n++) {
+        const uint8_t sequence[] = {0x10, 'A', 1, 0, (uint8_t)(n << 4)};
+        struct pieces pieces = {.codec = SX_CODEC_LZ4_RAW};
+        struct piece *piece = add_piece(&pieces);
+        bytes_put(&piece->stored, sequence, sizeof sequence);
+        bytes_put(&piece->stored, tail, n);
+        bytes_put(&piece->plain, "AAAAA", 5);
+        bytes_put(&piece->plain, tail, n);
+        judge_piece(&codecs, SX_CODEC_LZ4_RAW, piece);
+        piece->may_be_refused = false;
+        was_right |= !piece->is_wrong;
+        was_wrong |= piece->is_wrong;
+        run_pieces(c, f, &pieces);
+    }
+    CONFORM(c, was_right && was_wrong, "the host takes all of them, or none");
+    sx_codecs_destroy(codecs);
+}
+
 /* Empty blocks in front of one with 100 bytes: a page of many is for the host. */
 static void try_scattered(struct conformance *c, const struct functions *f) {
     static const uint8_t head[] = {0x28, 0xb5, 0x2f, 0xfd, 0x20, 100}, empty[3] = {0},
@@ -352,4 +375,5 @@ void conform_inflate(struct conformance *c) {
     try_unsized(c, &f);
     try_small_blocks(c, &f);
     try_scattered(c, &f);
+    try_last_copy(c, &f);
 }

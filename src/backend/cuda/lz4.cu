@@ -11,7 +11,8 @@
 
 constexpr uint32_t ALL = 0xffffffffu;
 constexpr uint32_t WINDOW_BYTES = 2048, WORD_BYTES = 8;
-constexpr uint32_t LAST_LITERALS = 5; /* at the end of a page, at least */
+/* At the end of a page, at least: bytes that are literals, and from the last copy's first byte on. */
+constexpr uint32_t LAST_LITERALS = 5, LAST_COPY = 12;
 
 /* Every lane has the same. */
 struct lz4_state {
@@ -84,8 +85,9 @@ __device__ static inline bool write_sequences(struct lz4_state *state, struct pl
         return false;
     own.to = state->made + (uint32_t)(behind - made);
     own.match_to = own.to + own.literals;
-    const bool is_wrong =
-        own.distance > own.match_to || own.match_to + own.bytes + LAST_LITERALS > state->piece.plain_bytes;
+    const bool is_wrong = own.distance > own.match_to ||
+                          own.match_to + LAST_COPY > state->piece.plain_bytes ||
+                          own.match_to + own.bytes + LAST_LITERALS > state->piece.plain_bytes;
     if (__any_sync(ALL, own.bytes > 0 && is_wrong))
         return false;
     place_sequences(state->piece.plain, state->piece.stored, own);
