@@ -296,7 +296,7 @@ static void try_last_copy(struct conformance *c, const struct functions *f) {
     static const uint8_t tail[16] = "abcdefghijklmno";
     struct sx_codecs *codecs = NULL;
     bool was_right = false, was_wrong = false;
-    for (uint8_t n = 1; n < sizeof tail - 1; n++) {
+    for (size_t n = 1; n < sizeof tail - 1; n++) {
         const uint8_t sequence[] = {0x10, 'A', 1, 0, (uint8_t)(n << 4)};
         struct pieces pieces = {.codec = SX_CODEC_LZ4_RAW};
         struct piece *piece = add_piece(&pieces);
