@@ -21,8 +21,9 @@ static bool add_sample(struct sx_sampler *sampler) {
 static void *watch(void *context) {
     struct sx_sampler *sampler = context;
     const struct timespec millisecond = {.tv_nsec = 1000000};
-    while (!atomic_load(&sampler->stops) && add_sample(sampler))
+    do
         nanosleep(&millisecond, NULL);
+    while (!atomic_load(&sampler->stops) && add_sample(sampler));
     return NULL;
 }
 
@@ -34,8 +35,10 @@ void sx_sampler_start(struct sx_sampler *sampler, struct sx_net *net) {
     sampler->before_bytes = sx_net_sent_bytes(net);
     atomic_store(&sampler->stops, false);
     sx_signals_block(&previous);
-    sampler->runs = pthread_create(&sampler->thread, NULL, watch, sampler) == 0;
+    sampler->runs = add_sample(sampler) && pthread_create(&sampler->thread, NULL, watch, sampler) == 0;
     sx_signals_restore(&previous);
+    if (!sampler->runs)
+        sampler->n_samples = 0;
 }
 
 void sx_sampler_stop(struct sx_sampler *sampler) {

@@ -22,7 +22,8 @@ struct sx_sampler {
     int64_t capacity;
 };
 
-/* Drops the samples of an earlier start. Without a thread there are no samples. */
+/* Drops the samples of an earlier start, and takes the first one: nothing is sent yet, whenever the thread
+ * gets to run. Without a thread there are no samples. */
 void sx_sampler_start(struct sx_sampler *sampler, struct sx_net *net);
 void sx_sampler_stop(struct sx_sampler *sampler);
 void sx_sampler_release(struct sx_sampler *sampler);
