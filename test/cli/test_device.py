@@ -94,6 +94,33 @@ def check_emulated(tables):
             check_equal(tables, DuckDB(tables), sql, "--fallback", "forbid")
 
 
+def launches(kernel, tables, sql, directory, **values):
+    """How often the emulated device ran it."""
+    path = os.path.join(directory, "kernels")
+    with environment(STACHIO_DEVICE="cuda", STACHIO_CUDA_LIBRARY=EMULATED, CUDA_EMULATOR_KERNELS=path, **values):
+        run_stachio([*tables.options(), "-c", sql, "--fallback", "forbid"]).succeeded()
+    lines = [line.split() for line in pathlib.Path(path).read_text().splitlines()]
+    os.remove(path)
+    return sum(int(line[0]) for line in lines if kernel in line)
+
+
+def check_inflate(tables):
+    """Few pages are decompressed by the host, many by the device; STACHIO_INFLATE counts for both."""
+    directory = os.path.join(tables.directory, "..", "inflate")
+    for codec, kernel, few, many in (("zstd", "zstd_pieces", 20, 80), ("gzip", "gzip_pieces", 40, 150), ("lz4", "lz4_pieces", 90, 250)):
+        for pages, wanted in (few, False), (many, True):
+            found = Tables(os.path.join(directory, f"{codec}-{pages}"))
+            os.makedirs(found.directory)
+            pq.write_table(pa.table({"v": pa.array([i % 97 for i in range(pages * 100)], pa.int64())}), f"{found.directory}/p.parquet",
+                           compression=codec, use_dictionary=False, data_page_size=800, write_batch_size=100)
+            sql = "SELECT count(*), sum(v), max(v) FROM p"
+            for forced, ran in (None, wanted), (codec, True), ("none", False):
+                times = launches(kernel, found, sql, directory, STACHIO_INFLATE=forced)
+                require((times > 0) == ran, f"{codec}, {pages} pages, STACHIO_INFLATE={forced}: {kernel} ran {times} times")
+                with environment(STACHIO_DEVICE="cuda", STACHIO_CUDA_LIBRARY=EMULATED, STACHIO_INFLATE=forced):
+                    check_equal(found, DuckDB(found), sql, "--fallback", "forbid")
+
+
 def check_duckdb_threads(tables):
     """Where DuckDB answers beside a GPU it has all processors, whatever the GPU's workers are."""
     with environment(STACHIO_DEVICE=None, STACHIO_CUDA_LIBRARY=EMULATED):
@@ -181,7 +208,7 @@ def main():
     checks = Checks()
     with scratch_directory() as scratch:
         tables = make_tables(os.path.join(scratch, "tables"))
-        for check in [check_without_gpu, check_environment] + ([check_emulated, check_duckdb_threads, check_files, check_ranks, check_links] if os.path.exists(EMULATED) else []):
+        for check in [check_without_gpu, check_environment] + ([check_emulated, check_inflate, check_duckdb_threads, check_files, check_ranks, check_links] if os.path.exists(EMULATED) else []):
             with checks.case(check.__name__):
                 check(tables)
     checks.finish()

@@ -4,6 +4,8 @@
 
 #include "backend/cuda/kernel.h"
 
+constexpr uint32_t ALL_LANES = 0xffffffffu;
+
 __device__ static inline uint32_t warp_lane() {
     return threadIdx.x % CUDA_WARP;
 }
@@ -11,7 +13,7 @@ __device__ static inline uint32_t warp_lane() {
 template <typename T> __device__ static inline T warp_inclusive(T value) {
     const int lane = (int)warp_lane();
     for (int by = 1; by < CUDA_WARP; by *= 2) {
-        const T left = __shfl_up_sync(0xffffffffu, value, by);
+        const T left = __shfl_up_sync(ALL_LANES, value, by);
         if (lane >= by)
             value += left;
     }

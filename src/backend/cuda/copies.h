@@ -6,6 +6,12 @@
 
 constexpr uint32_t SHORT_COPY = 32, FEW_COPIES = 3; /* bytes of a lane's own; fewer are not worth a turn */
 
+/* All lanes; they don't overlap. Others may read them behind the next __syncwarp. */
+__device__ static inline void copy_bytes(uint8_t *to, const uint8_t *from, uint32_t n) {
+    for (uint32_t i = warp_lane(); i < n; i += CUDA_WARP)
+        to[i] = from[i];
+}
+
 /* All lanes: bytes that are there, or that a copy makes itself. */
 __device__ static inline void copy_match(uint8_t *to, uint32_t distance, uint32_t n) {
     for (uint32_t i = warp_lane(); i < n; i += CUDA_WARP)
@@ -33,14 +39,14 @@ __device__ static inline void copy_own(uint8_t *to, const uint8_t *from, uint32_
  * copy the first one. */
 __device__ static inline void copy_matches(uint8_t *plain, uint32_t to, uint32_t distance, uint32_t n) {
     const bool is_short = n <= SHORT_COPY && n <= distance;
-    for (uint32_t left = __ballot_sync(0xffffffffu, n > 0); left;) {
+    for (uint32_t left = __ballot_sync(ALL_LANES, n > 0); left;) {
         const int first = __ffs((int)left) - 1;
-        const uint32_t there = __shfl_sync(0xffffffffu, to, first);
+        const uint32_t there = __shfl_sync(ALL_LANES, to, first);
         const bool is_ready = (left >> warp_lane() & 1) && is_short && to - distance + n <= there;
-        const uint32_t ready = __ballot_sync(0xffffffffu, is_ready);
+        const uint32_t ready = __ballot_sync(ALL_LANES, is_ready);
         if ((uint32_t)__popc(ready) < FEW_COPIES) {
-            copy_match(plain + there, __shfl_sync(0xffffffffu, distance, first),
-                       __shfl_sync(0xffffffffu, n, first));
+            copy_match(plain + there, __shfl_sync(ALL_LANES, distance, first),
+                       __shfl_sync(ALL_LANES, n, first));
             left &= left - 1;
             continue;
         }
@@ -63,13 +69,12 @@ __device__ static inline void place_literals(uint8_t *plain, const uint8_t *lite
     const bool is_long = own.literals > SHORT_COPY;
     if (!is_long)
         copy_own(plain + own.to, literals + own.literals_at, own.literals);
-    for (uint32_t lanes = __ballot_sync(0xffffffffu, is_long); lanes; lanes &= lanes - 1) {
+    for (uint32_t lanes = __ballot_sync(ALL_LANES, is_long); lanes; lanes &= lanes - 1) {
         const int lane = __ffs((int)lanes) - 1;
-        const uint32_t n = __shfl_sync(0xffffffffu, own.literals, lane),
-                       at = __shfl_sync(0xffffffffu, own.literals_at, lane),
-                       to = __shfl_sync(0xffffffffu, own.to, lane);
-        for (uint32_t i = warp_lane(); i < n; i += CUDA_WARP)
-            plain[to + i] = literals[at + i];
+        const uint32_t n = __shfl_sync(ALL_LANES, own.literals, lane),
+                       at = __shfl_sync(ALL_LANES, own.literals_at, lane),
+                       to = __shfl_sync(ALL_LANES, own.to, lane);
+        copy_bytes(plain + to, literals + at, n);
     }
     __syncwarp();
 }

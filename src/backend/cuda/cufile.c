@@ -239,7 +239,7 @@ static enum sx_status read_file(struct sx_device_files *files, const struct sx_d
 }
 
 static bool takes(const struct sx_device_files *files, enum sx_parquet_codec codec) {
-    return codec == SX_CODEC_UNCOMPRESSED || cuda_inflate_serves(files->device, codec);
+    return cuda_inflate_serves(files->device, codec);
 }
 
 /* ---- looking ---- */

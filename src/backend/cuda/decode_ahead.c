@@ -4,6 +4,7 @@
 
 #include "backend/cuda/cache.h"
 #include "backend/cuda/decode.h"
+#include "backend/cuda/inflate.h"
 
 /* Of the device's memory. */
 enum { AHEAD_SHARE = 16 };
@@ -11,7 +12,8 @@ enum { AHEAD_SHARE = 16 };
 static bool is_to_bring(const struct cuda_device *device, const struct sx_decoder *decoder, int s) {
     const struct decode_copy *copy = &decoder->copies[s];
     const struct sx_stored_span *span = &decoder->chunk.spans[s];
-    return !copy->stored && !copy->was_sought && decode_span_is_pinned(span) && !span->held &&
+    return cuda_inflate_serves(device, decoder->chunk.spec.codec) && !copy->stored && !copy->was_sought &&
+           decode_span_is_pinned(span) && !span->held &&
            (span->cache_id == 0 || !cuda_cache_has(device->cache, span->cache_id));
 }
 

@@ -14,8 +14,6 @@
 #include "backend/cuda/inflate_kernel.h"
 #include "backend/cuda/prefix_code.h"
 
-constexpr uint32_t ALL = 0xffffffffu, WARP = CUDA_WARP;
-
 /* A window, and words from a bit's own on that a read needs; bits in a word. */
 constexpr uint32_t INPUT_WORDS = 256, NEEDED_WORDS = 6, WORD_BITS = 32;
 
@@ -176,10 +174,10 @@ __device__ static inline bool read_symbol(struct gzip_memory &memory, struct gzi
 __device__ static inline bool write_symbols(struct gzip_state *state, const struct symbol &symbol) {
     uint8_t *plain = state->piece.plain;
     const uint32_t own = symbol.plain_bytes, behind = warp_inclusive(own);
-    const uint32_t total = __shfl_sync(ALL, behind, CUDA_WARP - 1), to = state->made + behind - own;
+    const uint32_t total = __shfl_sync(ALL_LANES, behind, CUDA_WARP - 1), to = state->made + behind - own;
     const bool is_copy = own > 0 && symbol.distance > 0;
     if (total > state->piece.plain_bytes - state->made ||
-        __any_sync(ALL, is_copy && symbol.distance > to - state->member))
+        __any_sync(ALL_LANES, is_copy && symbol.distance > to - state->member))
         return false;
     if (own > 0 && !is_copy)
         plain[to] = symbol.byte;
@@ -196,7 +194,7 @@ __device__ static inline bool coded_block(struct gzip_memory &memory, struct gzi
     struct bit_buffer buffer = {0, 0};
     for (bool is_end = false; !is_end;) {
         struct symbol own = {0, 0, 0};
-        for (uint32_t k = 0; k < WARP && !is_end; k++) {
+        for (uint32_t k = 0; k < (uint32_t)CUDA_WARP && !is_end; k++) {
             struct symbol symbol;
             if (!read_symbol(memory, state, &buffer, &symbol))
                 return false;
@@ -216,9 +214,7 @@ __device__ static inline bool stored_block(struct gzip_memory &memory, struct gz
     if ((n ^ inverted) != 0xffff || state->at > state->end || (uint64_t)n * 8 > state->end - state->at ||
         n > state->piece.plain_bytes - state->made)
         return false;
-    const uint8_t *from = state->piece.stored + byte_position(*state);
-    for (uint32_t i = threadIdx.x; i < n; i += CUDA_WARP)
-        state->piece.plain[state->made + i] = from[i];
+    copy_bytes(state->piece.plain + state->made, state->piece.stored + byte_position(*state), n);
     __syncwarp();
     state->made += n;
     state->at += (uint64_t)n * 8;

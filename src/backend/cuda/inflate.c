@@ -1,4 +1,5 @@
 /* Decompression on the device: batches of pages for its kernels. See inflate.h. */
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,7 +30,7 @@ static int find_kernel(enum sx_parquet_codec codec) {
 
 void cuda_inflate_choose(struct cuda_device *device) {
     const char *wanted = getenv("STACHIO_INFLATE");
-    device->inflates = 0;
+    device->inflates = 1u << SX_CODEC_UNCOMPRESSED;
     device->inflates_few = wanted;
     for (int k = 0; k < N_KERNELS; k++)
         if (!wanted || strstr(wanted, kernels[k].name))
@@ -37,13 +38,14 @@ void cuda_inflate_choose(struct cuda_device *device) {
 }
 
 bool cuda_inflate_serves(const struct cuda_device *device, enum sx_parquet_codec codec) {
-    return find_kernel(codec) < N_KERNELS && device->inflates >> codec & 1;
+    return (unsigned)codec < CHAR_BIT * sizeof device->inflates && device->inflates >> codec & 1;
 }
 
 bool cuda_inflate_pays(const struct cuda_device *device, enum sx_parquet_codec codec, size_t most_bytes,
                        size_t all_bytes) {
-    return cuda_inflate_serves(device, codec) &&
-           (device->inflates_few || all_bytes >= most_bytes * kernels[find_kernel(codec)].host_pages);
+    const int k = find_kernel(codec);
+    return k < N_KERNELS && cuda_inflate_serves(device, codec) &&
+           (device->inflates_few || all_bytes >= most_bytes * kernels[k].host_pages);
 }
 
 bool cuda_inflate_takes(enum sx_parquet_codec codec, size_t stored_bytes, size_t plain_bytes) {

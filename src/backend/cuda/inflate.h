@@ -28,6 +28,7 @@ struct cuda_inflate_item {
 /* Which codecs decode gives to the device: those that STACHIO_INFLATE names ("snappy,zstd"; "none"), all of
  * them where it is not set. Asked when a device is opened. */
 void cuda_inflate_choose(struct cuda_device *device);
+/* Whether the device may have a use for stored bytes: they are not compressed, or of such a codec. */
 bool cuda_inflate_serves(const struct cuda_device *device, enum sx_parquet_codec codec);
 /* Whether pages of so many plain bytes in all, of which the largest has most_bytes, are opened by the device
  * before a thread of the host would have done it: a warp or two take a page, one after the other the thread.

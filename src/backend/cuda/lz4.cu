@@ -9,7 +9,6 @@
 #include "backend/cuda/copies.h"
 #include "backend/cuda/inflate_kernel.h"
 
-constexpr uint32_t ALL = 0xffffffffu;
 constexpr uint32_t WINDOW_BYTES = 2048, WORD_BYTES = 8;
 /* At the end of a page, at least: bytes that are literals, and from the last copy's first byte on. */
 constexpr uint32_t LAST_LITERALS = 5, LAST_COPY = 12;
@@ -80,7 +79,7 @@ __device__ static inline bool read_sequence(struct lz4_state *state, struct plac
 /* The lanes' sequences; false: one of them copies what is not there, or there is no room. */
 __device__ static inline bool write_sequences(struct lz4_state *state, struct placed own) {
     const uint64_t made = (uint64_t)own.literals + own.bytes, behind = warp_inclusive(made);
-    const uint64_t n = __shfl_sync(ALL, behind, CUDA_WARP - 1);
+    const uint64_t n = __shfl_sync(ALL_LANES, behind, CUDA_WARP - 1);
     if (n > state->piece.plain_bytes - state->made)
         return false;
     own.to = state->made + (uint32_t)(behind - made);
@@ -88,7 +87,7 @@ __device__ static inline bool write_sequences(struct lz4_state *state, struct pl
     const bool is_wrong = own.distance > own.match_to ||
                           own.match_to + LAST_COPY > state->piece.plain_bytes ||
                           own.match_to + own.bytes + LAST_LITERALS > state->piece.plain_bytes;
-    if (__any_sync(ALL, own.bytes > 0 && is_wrong))
+    if (__any_sync(ALL_LANES, own.bytes > 0 && is_wrong))
         return false;
     place_sequences(state->piece.plain, state->piece.stored, own);
     state->made += (uint32_t)n;

@@ -57,8 +57,8 @@ __device__ static inline bool obey(struct writer *writer, const struct order &or
             return false;
         write_literals(writer, writer->literals.n);
         return true;
-    case COPY_BYTES:
-    case REPEAT_BYTE: write_bytes(writer, order.bytes, order.n, order.kind == REPEAT_BYTE); return true;
+    case COPY_BYTES: write_bytes(writer, order.bytes, order.n); return true;
+    case REPEAT_BYTE: write_repeated(writer, *order.bytes, order.n); return true;
     default: return true;
     }
 }

@@ -5,7 +5,6 @@
 #include "backend/cuda/block.h"
 #include "backend/cuda/fse.h"
 
-constexpr uint32_t ALL = 0xffffffffu;
 constexpr uint32_t MOST_TREE_BITS = 11, MOST_WEIGHTS = 255, WEIGHTS_LOG = 6;
 
 enum { LENGTHS, OFFSETS, MATCHES, N_TABLES };
@@ -42,6 +41,12 @@ struct literals {
     uint32_t n;
     bool is_in_room; /* at the end of the page's room, else elsewhere */
 };
+
+/* All lanes: one byte, n times. */
+__device__ static inline void fill_bytes(uint8_t *to, uint8_t byte, uint32_t n) {
+    for (uint32_t i = warp_lane(); i < n; i += CUDA_WARP)
+        to[i] = byte;
+}
 
 __device__ static inline uint64_t bytes_at(const struct zstd_state &state, uint64_t at, uint32_t n) {
     return load_bits(state.piece.stored, state.piece.stored_bytes, at * 8, n * 8);

@@ -25,7 +25,7 @@ __device__ static inline uint64_t xxh_stripes(const uint8_t *bytes, uint64_t n) 
     uint64_t sums[XXH_LANES];
     SX_UNROLL
     for (uint32_t k = 0; k < XXH_LANES; k++)
-        sums[k] = __shfl_sync(ALL, sum, (int)k);
+        sums[k] = __shfl_sync(ALL_LANES, sum, (int)k);
     uint64_t hash = rotate_left(sums[0], 1) + rotate_left(sums[1], 7) + rotate_left(sums[2], 12) +
                     rotate_left(sums[3], 18);
     SX_UNROLL

@@ -52,9 +52,9 @@ __device__ static inline uint32_t complete_weights(struct zstd_memory &memory, u
         ones += weight == 1;
         most |= weight > MOST_TREE_BITS;
     }
-    sum = __reduce_add_sync(ALL, sum);
-    ones = __reduce_add_sync(ALL, ones);
-    if (n == 0 || sum == 0 || __any_sync(ALL, (int)most))
+    sum = __reduce_add_sync(ALL_LANES, sum);
+    ones = __reduce_add_sync(ALL_LANES, ones);
+    if (n == 0 || sum == 0 || __any_sync(ALL_LANES, (int)most))
         return 0;
     const uint32_t bits = highest_bit(sum) + 1, left = (1u << bits) - sum;
     if (bits > MOST_TREE_BITS || left & (left - 1))
@@ -74,7 +74,7 @@ __device__ static inline void fill_tree(struct zstd_memory &memory, uint32_t n, 
         for (uint32_t first = 0; first < n; first += CUDA_WARP) {
             const uint32_t symbol = first + threadIdx.x;
             const bool is_this = symbol < n && memory.weights[symbol] == weight;
-            const uint32_t all = __ballot_sync(ALL, is_this);
+            const uint32_t all = __ballot_sync(ALL_LANES, is_this);
             const uint32_t begin = place + (uint32_t)__popc(all & ((1u << threadIdx.x) - 1)) * entries;
             for (uint32_t i = 0; is_this && i < entries; i++)
                 memory.tree[begin + i] = (uint16_t)(symbol << 4 | (bits + 1 - weight));
@@ -152,7 +152,7 @@ __device__ static inline bool read_streams(const struct zstd_memory &memory, con
         is_right = read_stream(memory, state, at, end - at, out + lane * each,
                                lane == n_streams - 1 ? n - lane * each : each);
     __syncwarp();
-    return __all_sync(ALL, is_right || lane >= n_streams);
+    return __all_sync(ALL_LANES, is_right || lane >= n_streams);
 }
 
 struct literals_header {
@@ -188,9 +188,7 @@ __device__ static inline bool read_literals(struct zstd_memory &memory, struct z
     *out = {head.kind == RAW ? state->piece.stored + state->at : made, head.plain_bytes, head.kind != RAW};
     bool is_right = true;
     if (head.kind == REPEATED) {
-        const uint8_t byte = (uint8_t)bytes_at(*state, state->at, 1);
-        for (uint32_t i = threadIdx.x; i < head.plain_bytes; i += CUDA_WARP)
-            made[i] = byte;
+        fill_bytes(made, (uint8_t)bytes_at(*state, state->at, 1), head.plain_bytes);
     } else if (head.kind != RAW) {
         is_right = head.kind == COMPRESSED ? read_tree(memory, state, behind) : state->tree_bits != 0;
         is_right = is_right &&

@@ -31,11 +31,11 @@ __device__ static inline void write_literals(struct writer *writer, uint32_t n) 
 
 /* One after another: their literals lie where they write. */
 __device__ static inline void place_in_turn(struct writer *writer, const struct placed &own) {
-    for (uint32_t left = __ballot_sync(ALL, own.bytes > 0); left; left &= left - 1) {
+    for (uint32_t left = __ballot_sync(ALL_LANES, own.bytes > 0); left; left &= left - 1) {
         const int lane = __ffs((int)left) - 1;
-        write_literals(writer, __shfl_sync(ALL, own.literals, lane));
-        const uint32_t n = __shfl_sync(ALL, own.bytes, lane);
-        copy_match(writer->plain + writer->made, __shfl_sync(ALL, own.distance, lane), n);
+        write_literals(writer, __shfl_sync(ALL_LANES, own.literals, lane));
+        const uint32_t n = __shfl_sync(ALL_LANES, own.bytes, lane);
+        copy_match(writer->plain + writer->made, __shfl_sync(ALL_LANES, own.distance, lane), n);
         writer->made += n;
     }
 }
@@ -45,8 +45,8 @@ __device__ static inline bool write_sequences(struct writer *writer, const struc
     struct literals *literals = &writer->literals;
     const uint32_t literals_behind = warp_inclusive(sequence.literals),
                    behind = warp_inclusive(sequence.literals + sequence.bytes);
-    const uint32_t n_literals = __shfl_sync(ALL, literals_behind, CUDA_WARP - 1),
-                   n = __shfl_sync(ALL, behind, CUDA_WARP - 1), room = writer->room_end - writer->made;
+    const uint32_t n_literals = __shfl_sync(ALL_LANES, literals_behind, CUDA_WARP - 1),
+                   n = __shfl_sync(ALL_LANES, behind, CUDA_WARP - 1), room = writer->room_end - writer->made;
     const uint32_t match_to = writer->made + behind - sequence.bytes;
     const struct placed own = {sequence.literals,
                                sequence.bytes,
@@ -57,7 +57,7 @@ __device__ static inline bool write_sequences(struct writer *writer, const struc
     const bool is_wrong =
         sequence.bytes > 0 && (sequence.distance == 0 || sequence.distance > match_to - writer->frame);
     if (n_literals > literals->n || literals->n > room || n - n_literals > room - literals->n ||
-        __any_sync(ALL, is_wrong))
+        __any_sync(ALL_LANES, is_wrong))
         return false;
     if (literals->is_in_room && writer->plain + writer->made + n > literals->bytes) {
         place_in_turn(writer, own);
@@ -70,12 +70,15 @@ __device__ static inline bool write_sequences(struct writer *writer, const struc
     return true;
 }
 
-/* Bytes as they are, or the first one of them n times. */
-__device__ static inline void write_bytes(struct writer *writer, const uint8_t *from, uint32_t n,
-                                          bool is_repeated) {
-    uint8_t *out = writer->plain + writer->made;
-    for (uint32_t i = warp_lane(); i < n; i += CUDA_WARP)
-        out[i] = from[is_repeated ? 0 : i];
+__device__ static inline void write_bytes(struct writer *writer, const uint8_t *from, uint32_t n) {
+    copy_bytes(writer->plain + writer->made, from, n);
+    __syncwarp();
+    writer->made += n;
+}
+
+/* One byte, n times. */
+__device__ static inline void write_repeated(struct writer *writer, uint8_t byte, uint32_t n) {
+    fill_bytes(writer->plain + writer->made, byte, n);
     __syncwarp();
     writer->made += n;
 }
