@@ -7,7 +7,8 @@
 # packed with xz; `conformance` in it or in its folder test).
 # Usage: scripts/gpu.sh OUT [conformance|sanitizer|queries|inflate|codecs|primitives|scan|tpch|repeat|limits|damage]...
 # Environment: DATA (where generated files are and stay; else they go at the end), SF ("1"), LAYOUTS ("default rewritten"),
-# REPEAT (later runs, 3), CACHED (1: also with --cache device), THREADS (8), SCAN_SF (10), RUNS, LIMITS, FAMILIES, ROWS; for `sanitizer` TOOLS ("memcheck racecheck
+# REPEAT (later runs, 3), CACHED (1: also with --cache device), SPARE (1: a table goes once it is rewritten, for disks that do not
+# hold both layouts), THREADS (8), SCAN_SF (10), RUNS, LIMITS, FAMILIES, ROWS; for `sanitizer` TOOLS ("memcheck racecheck
 # synccheck initcheck"), PART (of all families' cases, in place of what part_of says), SANITIZER_ROWS, SANITIZER_SECONDS (200, a
 # tool); DEVICE=cpu tries the last five without a GPU.
 # Full logs go to OUT, a short table comes last.
@@ -165,11 +166,25 @@ ask() { # ask OPTION...: as CSV
 
 # The folder of a layout: as generated, or by `stachio rewrite`.
 lay_out() { # lay_out SF LAYOUT
-    generate "$1"
+    local rewritten=${DATA:-$work}/tpch-sf$1-rewritten
+    if [ "$2" != rewritten ] || [ ! -e "$rewritten" ]; then generate "$1"; fi
     [ "$2" = rewritten ] || return 0
-    [ -e "$data-rewritten" ] || stachio rewrite "$data"/*.parquet -o "$data-rewritten" >"$out/rewrite-$1.log" 2>&1 ||
-        tail -1 "$out/rewrite-$1.log"
-    data+=-rewritten
+    [ -e "$rewritten" ] || rewrite_tables "$1"
+    data=$rewritten
+}
+
+rewrite_tables() { # rewrite_tables SF
+    local log=$out/rewrite-$1.log file
+    if [ -z "${SPARE:-}" ]; then
+        stachio rewrite "$data"/*.parquet -o "$data-rewritten" >"$log" 2>&1 || tail -1 "$log"
+        return
+    fi
+    mkdir "$data-rewritten"
+    for file in "$data"/*.parquet; do
+        stachio rewrite "$file" -o "$data-rewritten/${file##*/}" --progress never >>"$log" 2>&1 || { tail -1 "$log"; return; }
+        rm "$file"
+    done
+    rmdir "$data"
 }
 
 # "22 equal, 6.90 s / 77.5 s, geometric mean of the ratios: 0.068"
