@@ -10,7 +10,7 @@ static enum sx_status concat_halves(struct bench_worker *worker, struct sx_type 
     const struct sx_tensor *list[2] = {&halves[0], &halves[1]};
     sx_tensor_slice(&worker->columns[0], first, rows / 2, &halves[0]);
     sx_tensor_slice(&worker->columns[0], first + rows / 2, rows - rows / 2, &halves[1]);
-    enum sx_status status = worker->bench->ops->concat(worker->stream, type, list, 2, false, &out);
+    enum sx_status status = worker->bench->ops->concat(worker->stream, type, list, 2, SX_CONCAT_SHARED, &out);
     sx_tensor_release(&halves[0]);
     sx_tensor_release(&halves[1]);
     sx_tensor_release(&out);

@@ -201,7 +201,7 @@ enum sx_status sx_collector_create(struct sx_run *run, const struct sx_plan *pla
 }
 
 enum sx_status sx_batches_concat(struct sx_worker *worker, const struct sx_type *types, int32_t n_columns,
-                                 const struct sx_batch *batches, int64_t n_batches,
+                                 const struct sx_batch *batches, int64_t n_batches, enum sx_concat how,
                                  struct sx_batch *out_batch) {
     enum sx_status status = SX_OK;
     struct sx_batch made = {0};
@@ -215,7 +215,7 @@ enum sx_status sx_batches_concat(struct sx_worker *worker, const struct sx_type 
     for (int c = 0; c < n_columns; c++) {
         for (int64_t i = 0; i < n_batches; i++)
             parts[i] = &batches[i].columns[c];
-        SX_GO(sx_ops(worker)->concat(worker->stream, types[c], parts, n_batches, false, &made.columns[c]));
+        SX_GO(sx_ops(worker)->concat(worker->stream, types[c], parts, n_batches, how, &made.columns[c]));
     }
     *out_batch = made;
     made = (struct sx_batch){0};
@@ -228,7 +228,7 @@ out:
 enum sx_status sx_collector_concat(struct sx_collector *collector, struct sx_worker *worker,
                                    struct sx_batch *out_batch) {
     return sx_batches_concat(worker, collector->types, collector->n_columns, collector->batches,
-                             collector->n_batches, out_batch);
+                             collector->n_batches, SX_CONCAT_SHARED, out_batch);
 }
 
 struct collector_source {

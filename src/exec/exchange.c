@@ -157,11 +157,11 @@ static bool has_ended(const struct sx_exchange *exchange) {
     return exchange->mode == EXCHANGE_STAY || sx_channel_ended(exchange->channel);
 }
 
-static enum sx_status exchange_next(struct sx_source *source, struct sx_worker *worker,
-                                    struct sx_batch *out_batch, bool *out_done) {
-    struct sx_exchange *exchange = (struct sx_exchange *)source;
+/* A batch as it was sent; without columns where there is nothing to do for now, or all is done. */
+static enum sx_status next_batch(struct sx_exchange *exchange, struct sx_worker *worker,
+                                 struct sx_batch *out_batch, bool *out_taken, bool *out_done) {
     struct exchange_worker *state = &exchange->workers[worker->index];
-    *out_done = false;
+    *out_taken = *out_done = false;
     for (;;) {
         bool gives = true;
         if (state->driven && state->n_through < atomic_load(&exchange->n_spent) &&
@@ -170,10 +170,13 @@ static enum sx_status exchange_next(struct sx_source *source, struct sx_worker *
         worker->is_starved = false;
         if (exchange->is_blocking)
             SX_TRY(exchange_gather(exchange, worker, &gives));
-        if (gives && take_own(exchange, worker, out_batch))
+        *out_taken = gives && take_own(exchange, worker, out_batch);
+        if (*out_taken)
             return SX_OK;
-        if (gives && has_frame(exchange, state))
+        if (gives && has_frame(exchange, state)) {
+            *out_taken = true;
             return unpack(exchange, worker, out_batch);
+        }
         if (!state->driven) {
             *out_done = gives && has_ended(exchange);
             worker->is_starved = !*out_done;
@@ -187,6 +190,23 @@ static enum sx_status exchange_next(struct sx_source *source, struct sx_worker *
         if (worker->is_starved)
             return SX_OK;
     }
+}
+
+static enum sx_status exchange_next(struct sx_source *source, struct sx_worker *worker,
+                                    struct sx_batch *out_batch, bool *out_done) {
+    struct sx_exchange *exchange = (struct sx_exchange *)source;
+    struct exchange_few *few = &exchange->workers[worker->index].few;
+    bool taken;
+    do {
+        SX_TRY(next_batch(exchange, worker, out_batch, &taken, out_done));
+        if (taken &&
+            !(exchange_combines(exchange, worker) && exchange_put_by(few, out_batch, worker->sequence)))
+            return SX_OK;
+    } while (taken && !exchange_has_enough(few));
+    if (few->n == 0)
+        return SX_OK;
+    worker->is_starved = *out_done = false;
+    return exchange_combine(exchange, worker, out_batch);
 }
 
 /* ---- opening ---- */
@@ -284,6 +304,7 @@ static void drop_work(struct exchange_worker *state, int n_ranks) {
     for (int64_t i = state->own_first; i < state->own_end; i++)
         sx_batch_release(&state->own[i].batch);
     state->own_first = state->own_end = 0;
+    exchange_few_release(&state->few);
     sx_buffer_release(state->reader.buffer);
     state->reader.buffer = NULL;
     exchange_packing_release(state);

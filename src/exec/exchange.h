@@ -20,6 +20,14 @@ struct exchange_own {
     int64_t sequence;
 };
 
+/* Small batches that have come, until there are enough rows of them. */
+enum { EXCHANGE_MOST_FEW = 32 };
+struct exchange_few {
+    struct sx_batch batches[EXCHANGE_MOST_FEW];
+    int n;
+    int64_t rows, sequence; /* sequence: the first one's, behind the exchange */
+};
+
 /* A message that is being filled. */
 struct exchange_outgoing {
     struct sx_buffer *buffer; /* NULL: none */
@@ -61,6 +69,7 @@ struct exchange_worker {
     bool is_on_device;                  /* the message */
     struct exchange_list held;          /* to be sent, of a blocking exchange */
     struct exchange_packing packing[2]; /* for this host, and for others */
+    struct exchange_few few;
 };
 
 struct exchange_sink {
@@ -158,6 +167,19 @@ SX_MUST_CHECK enum sx_status exchange_send_create(struct sx_exchange *exchange, 
                                                   struct sx_error *error);
 /* Sends what the worker still holds back. */
 SX_MUST_CHECK enum sx_status exchange_flush(struct sx_exchange *exchange, struct sx_worker *worker);
+
+/* ---- exchange_combine.c ---- */
+
+/* Whether the worker's small batches are put together. */
+bool exchange_combines(const struct sx_exchange *exchange, const struct sx_worker *worker);
+/* Takes the batch over, if it is small; there has to be room for one. */
+bool exchange_put_by(struct exchange_few *few, struct sx_batch *batch, int64_t sequence);
+/* Whether they are to go on now: there are rows enough, or no room for another batch. */
+bool exchange_has_enough(const struct exchange_few *few);
+/* What the worker has put by, as one batch. */
+SX_MUST_CHECK enum sx_status exchange_combine(struct sx_exchange *exchange, struct sx_worker *worker,
+                                              struct sx_batch *out_batch);
+void exchange_few_release(struct exchange_few *few);
 
 /* ---- exchange_blocking.c ---- */
 

@@ -125,7 +125,7 @@ static enum sx_status take_sample(struct sx_exchange *exchange, struct sx_worker
         sample->first -= batch->rows;
     }
     SX_GO(sx_batches_concat(worker, sample->types, sample->n_columns, sample->batches, sample->n_batches,
-                            &all));
+                            SX_CONCAT_SHARED, &all));
     status = sx_ops(worker)->batch_to_host(worker->stream, &all, out_host);
 out:
     release_batches(sample->batches, sample->n_batches);
@@ -183,7 +183,8 @@ static enum sx_status sort_samples(const struct exchange_range *range, struct sx
                                    struct sx_batch *out_host) {
     struct sx_batch all = {0}, ordered = {0};
     enum sx_status status;
-    SX_GO(sx_batches_concat(worker, sample->types, sample->n_columns, batches, n_batches, &all));
+    SX_GO(sx_batches_concat(worker, sample->types, sample->n_columns, batches, n_batches, SX_CONCAT_SHARED,
+                            &all));
     SX_GO(sx_batch_create(all.n_columns + 1, all.rows, &ordered, sx_worker_error(worker)));
     for (int c = 0; c < all.n_columns; c++)
         sx_tensor_share(&all.columns[c], &ordered.columns[c]);
@@ -332,7 +333,7 @@ enum sx_status exchange_range_parts(struct sx_exchange *exchange, struct sx_work
     SX_GO(evaluate_keys(exchange, worker, batch, place, &keys));
     SX_GO(sx_evaluator_run(&exchange->range->parts, worker, &keys, &parts));
     const struct sx_tensor *one = &parts;
-    status = sx_ops(worker)->concat(worker->stream, parts.type, &one, 1, false, out_parts);
+    status = sx_ops(worker)->concat(worker->stream, parts.type, &one, 1, SX_CONCAT_SHARED, out_parts);
 out:
     sx_batch_release(&keys);
     sx_tensor_release(&parts);

@@ -166,8 +166,8 @@ static enum sx_status matched_mask(struct probing *p, struct sx_tensor *out_mask
         return sx_no_memory(sx_worker_error(p->worker), "a join's matches");
     for (int64_t i = 0; i < p->n_matched; i++)
         parts[i] = &p->matched[i];
-    enum sx_status status =
-        p->ops->concat(p->worker->stream, sx_type_of(SX_TYPE_I32), parts, p->n_matched, false, &all);
+    enum sx_status status = p->ops->concat(p->worker->stream, sx_type_of(SX_TYPE_I32), parts, p->n_matched,
+                                           SX_CONCAT_SHARED, &all);
     if (status == SX_OK)
         status = p->ops->index_to_mask(p->worker->stream, &all, p->batch->rows, out_mask);
     sx_tensor_release(&all);

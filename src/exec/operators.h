@@ -28,10 +28,11 @@ SX_MUST_CHECK enum sx_status sx_collector_create(struct sx_run *run, const struc
 /* All columns of a sealed collector as one batch of FLAT columns. */
 SX_MUST_CHECK enum sx_status sx_collector_concat(struct sx_collector *collector, struct sx_worker *worker,
                                                  struct sx_batch *out_batch);
-/* The same of any batches with columns of these types. */
+/* Any batches with columns of these types as one. */
 SX_MUST_CHECK enum sx_status sx_batches_concat(struct sx_worker *worker, const struct sx_type *types,
                                                int32_t n_columns, const struct sx_batch *batches,
-                                               int64_t n_batches, struct sx_batch *out_batch);
+                                               int64_t n_batches, enum sx_concat how,
+                                               struct sx_batch *out_batch);
 /* Gives up the batches of a sealed collector. */
 void sx_collector_drop(struct sx_collector *collector);
 /* Gives the batches of a sealed collector; several sources may read one collector. */

@@ -51,7 +51,7 @@ static enum sx_status repeat_index(struct sx_worker *worker, struct sx_tensor *i
     const struct sx_tensor *parts[2] = {index, index};
     for (; copies > 1; copies /= 2) {
         struct sx_tensor twice = {0};
-        SX_TRY(sx_ops(worker)->concat(worker->stream, index->type, parts, 2, false, &twice));
+        SX_TRY(sx_ops(worker)->concat(worker->stream, index->type, parts, 2, SX_CONCAT_SHARED, &twice));
         sx_tensor_release(index);
         *index = twice;
     }

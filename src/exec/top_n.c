@@ -52,13 +52,15 @@ static enum sx_status best_rows(struct top_n *top, const struct top_worker *mine
     struct sx_batch all = {0}, picked = {0}, best = {0};
     struct sx_tensor order = {0};
     enum sx_status status = SX_OK;
-    SX_GO(sx_batches_concat(worker, top->types, top->n_columns, mine->kept, mine->n_kept, &all));
+    SX_GO(sx_batches_concat(worker, top->types, top->n_columns, mine->kept, mine->n_kept, SX_CONCAT_SHARED,
+                            &all));
     SX_GO(sx_sort_keys_order(&top->keys, worker, &all, top->wanted, &order));
     SX_GO(sx_batch_gather(worker, &all, NULL, all.n_columns, &order, &picked));
     SX_GO(sx_batch_create(all.n_columns, order.length, &best, sx_worker_error(worker)));
     for (int32_t c = 0; c < all.n_columns; c++) {
         const struct sx_tensor *part = &picked.columns[c];
-        SX_GO(sx_ops(worker)->concat(worker->stream, part->type, &part, 1, true, &best.columns[c]));
+        SX_GO(sx_ops(worker)->concat(worker->stream, part->type, &part, 1, SX_CONCAT_COMPACT,
+                                     &best.columns[c]));
     }
     *out_batch = best;
     best = (struct sx_batch){0};

@@ -20,8 +20,8 @@ static enum sx_status make_column(struct sx_worker *worker, const struct sx_plan
         SX_GO(sx_ops(worker)->constant(worker->stream, &cell, 1, &cells[made]));
         parts[made] = &cells[made];
     }
-    status =
-        sx_ops(worker)->concat(worker->stream, plan->columns[column].type, parts, n_rows, true, out_column);
+    status = sx_ops(worker)->concat(worker->stream, plan->columns[column].type, parts, n_rows,
+                                    SX_CONCAT_COMPACT, out_column);
 out:
     while (made-- > 0)
         sx_tensor_release(&cells[made]);

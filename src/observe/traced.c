@@ -66,8 +66,8 @@ static int64_t rows_of_parts(const struct sx_column_read *read) {
       (stream, columns, n, index, out_columns))                                                             \
     X(concat, rows_of_all(columns, n),                                                                      \
       (struct sx_stream * stream, struct sx_type type, const struct sx_tensor *const *columns, int64_t n,   \
-       bool compact, struct sx_tensor *out_column),                                                         \
-      (stream, type, columns, n, compact, out_column))                                                      \
+       enum sx_concat how, struct sx_tensor *out_column),                                                   \
+      (stream, type, columns, n, how, out_column))                                                          \
     X(iota, length,                                                                                         \
       (struct sx_stream * stream, enum sx_type_id id, int64_t first, int64_t length,                        \
        struct sx_tensor * out_index),                                                                       \

@@ -105,6 +105,14 @@ struct sx_join_info {
     int64_t key_min, key_max; /* over keys that are not NULL */
 };
 
+/* ---- moving rows ---- */
+
+enum sx_concat {
+    SX_CONCAT_SHARED,  /* the bytes of strings are shared */
+    SX_CONCAT_COMPACT, /* they are copied to a heap of their own, so that the parts' buffers go free */
+    SX_CONCAT_CODED    /* shared, and DICT if the backend likes that better and all parts are */
+};
+
 /* ---- Parquet pages ---- */
 
 /* Rows [first, first + rows) of a column chunk. */
@@ -217,12 +225,11 @@ struct sx_backend_ops {
                                                    const struct sx_tensor *const *columns, int n,
                                                    const struct sx_tensor *index,
                                                    struct sx_tensor *out_columns);
-    /* All rows of `n` columns of one type, in order, FLAT. With `compact` string bytes are copied to a heap
-     * of their own (so the parts' buffers go free), otherwise shared. n may be 0 (then `type` says what is
-     * empty). */
+    /* All rows of `n` columns of one type, in order, FLAT, but for SX_CONCAT_CODED. n may be 0 (then `type`
+     * says what is empty). */
     SX_MUST_CHECK enum sx_status (*concat)(struct sx_stream *stream, struct sx_type type,
-                                           const struct sx_tensor *const *columns, int64_t n, bool compact,
-                                           struct sx_tensor *out_column);
+                                           const struct sx_tensor *const *columns, int64_t n,
+                                           enum sx_concat how, struct sx_tensor *out_column);
     /* Rows first, first + 1, … as an index tensor of type `id` (I32 or I64). */
     SX_MUST_CHECK enum sx_status (*iota)(struct sx_stream *stream, enum sx_type_id id, int64_t first,
                                          int64_t length, struct sx_tensor *out_index);

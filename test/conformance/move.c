@@ -181,6 +181,8 @@ out:
     return status;
 }
 
+enum { MOST_PARTS = 130 }; /* of a concat */
+
 static bool concatenated_equal(const struct sx_tensor *parts, int n, const struct sx_tensor *got) {
     int64_t at = 0;
     for (int p = 0; p < n; p++)
@@ -190,29 +192,39 @@ static bool concatenated_equal(const struct sx_tensor *parts, int n, const struc
     return at == got->length;
 }
 
-/* Concatenates, lets the parts go before the result is read, and compares with the parts in host memory. */
-static enum sx_status check_concat(struct conformance *c, struct sx_type type, const struct sx_tensor *parts,
-                                   int n, bool compact) {
-    struct sx_tensor sent[8] = {0}, out = {0}, got = {0};
-    const struct sx_tensor *columns[8];
+/* Concatenates `sent`, lets it go before the result is read, and compares with the parts in host memory. */
+static enum sx_status check_sent(struct conformance *c, struct sx_type type, const struct sx_tensor *parts,
+                                 struct sx_tensor *sent, int n, enum sx_concat how) {
+    struct sx_tensor out = {0}, got = {0};
+    const struct sx_tensor *columns[MOST_PARTS] = {0};
     char name[SX_TYPE_NAME_BYTES];
     enum sx_status status = SX_OK;
-    for (int p = 0; p < n; p++) {
-        SX_GO(conformance_send(c, &parts[p], &sent[p]));
+    for (int p = 0; p < n; p++)
         columns[p] = &sent[p];
-    }
-    SX_GO(c->backend->ops.concat(c->stream, type, columns, n, compact, &out));
-    CONFORM(c, out.layout == SX_FLAT, "concat of %d %s: layout %d", n, sx_type_name(type, name), out.layout);
+    SX_GO(c->backend->ops.concat(c->stream, type, columns, n, how, &out));
+    CONFORM(c, out.layout == SX_FLAT || (how == SX_CONCAT_CODED && out.layout == SX_DICT),
+            "concat of %d %s: layout %d", n, sx_type_name(type, name), out.layout);
     for (int p = 0; p < n; p++)
         sx_tensor_release(&sent[p]);
     SX_GO(conformance_receive(c, &out, &got));
-    CONFORM(c, concatenated_equal(parts, n, &got), "concat of %d %s, compact %d", n, sx_type_name(type, name),
-            compact);
+    CONFORM(c, concatenated_equal(parts, n, &got), "concat of %d %s, how: %d", n, sx_type_name(type, name),
+            (int)how);
+out:
+    sx_tensor_release(&out);
+    sx_tensor_release(&got);
+    return status;
+}
+
+static enum sx_status check_concat(struct conformance *c, struct sx_type type, const struct sx_tensor *parts,
+                                   int n, enum sx_concat how) {
+    struct sx_tensor sent[MOST_PARTS] = {0};
+    enum sx_status status = SX_OK;
+    for (int p = 0; p < n; p++)
+        SX_GO(conformance_send(c, &parts[p], &sent[p]));
+    status = check_sent(c, type, parts, sent, n, how);
 out:
     for (int p = 0; p < n; p++)
         sx_tensor_release(&sent[p]);
-    sx_tensor_release(&out);
-    sx_tensor_release(&got);
     return status;
 }
 
@@ -241,15 +253,51 @@ static enum sx_status concat_type(struct conformance *c, struct sx_type type, in
     int n = 0;
     enum sx_status status = SX_OK;
     SX_GO(make_parts(c, type, rows, parts, &n));
-    for (int compact = 0; compact < 2; compact++) {
-        SX_GO(check_concat(c, type, parts, n, compact));
-        SX_GO(check_concat(c, type, parts, 0, compact));
+    for (enum sx_concat how = SX_CONCAT_SHARED; how <= SX_CONCAT_CODED; how++) {
+        SX_GO(check_concat(c, type, parts, n, how));
+        SX_GO(check_concat(c, type, parts, 0, how));
         for (int p = 0; p < n; p++)
-            SX_GO(check_concat(c, type, parts + p, 1, compact));
+            SX_GO(check_concat(c, type, parts + p, 1, how));
     }
 out:
     for (int p = 0; p < 8; p++)
         sx_tensor_release(&parts[p]);
+    return status;
+}
+
+/* More parts than a launch takes, all of them codes: of dictionaries of few entries, each of several parts,
+ * and with `many` of more dictionaries than are put together. */
+static enum sx_status concat_codes(struct conformance *c, int64_t rows, bool many) {
+    enum { N_DICTIONARIES = 100 };
+    const struct sx_type type = sx_type_of(SX_TYPE_VARCHAR);
+    const int n = many ? N_DICTIONARIES : 3;
+    struct sx_tensor coded[N_DICTIONARIES] = {0}, sent[N_DICTIONARIES] = {0}, parts[MOST_PARTS],
+                     sent_parts[MOST_PARTS];
+    enum sx_status status = SX_OK;
+    if (!conformance_takes(c))
+        return SX_OK;
+    for (int d = 0; d < n; d++) {
+        struct sx_tensor flat;
+        SX_GO(conformance_column(c, type, rows, FILL_FEW_VALUES, d % 2 * 0.3, &flat));
+        status = conformance_dictionary(c, &flat, &coded[d]);
+        sx_tensor_release(&flat);
+        SX_GO(status);
+        SX_GO(conformance_send(c, &coded[d], &sent[d]));
+    }
+    for (int p = 0; p < MOST_PARTS; p++) {
+        sx_tensor_slice(&coded[p % n], rows / 7 * (p % 3), rows / 2, &parts[p]);
+        sx_tensor_slice(&sent[p % n], rows / 7 * (p % 3), rows / 2, &sent_parts[p]);
+    }
+    status = check_sent(c, type, parts, sent_parts, MOST_PARTS, SX_CONCAT_CODED);
+    for (int p = 0; p < MOST_PARTS; p++) {
+        sx_tensor_release(&parts[p]);
+        sx_tensor_release(&sent_parts[p]);
+    }
+out:
+    for (int d = 0; d < N_DICTIONARIES; d++) {
+        sx_tensor_release(&coded[d]);
+        sx_tensor_release(&sent[d]);
+    }
     return status;
 }
 
@@ -332,6 +380,8 @@ static enum sx_status check_rows(struct conformance *c, int64_t rows) {
         SX_TRY(gather_layouts(c, types[t], rows, 0.4));
         SX_TRY(concat_type(c, types[t], rows));
     }
+    SX_TRY(concat_codes(c, rows, false));
+    SX_TRY(concat_codes(c, rows, true));
     SX_TRY(check_iota(c, SX_TYPE_I32, 5, rows));
     SX_TRY(check_iota(c, SX_TYPE_I64, INT64_C(1) << 40, rows));
     SX_TRY(check_masks(c, rows, 0));

@@ -35,8 +35,8 @@ SX_MUST_CHECK enum sx_status sx_cpu_gather_columns(struct sx_stream *stream,
                                                    const struct sx_tensor *index,
                                                    struct sx_tensor *out_columns);
 SX_MUST_CHECK enum sx_status sx_cpu_concat(struct sx_stream *stream, struct sx_type type,
-                                           const struct sx_tensor *const *columns, int64_t n, bool compact,
-                                           struct sx_tensor *out_column);
+                                           const struct sx_tensor *const *columns, int64_t n,
+                                           enum sx_concat how, struct sx_tensor *out_column);
 SX_MUST_CHECK enum sx_status sx_cpu_iota(struct sx_stream *stream, enum sx_type_id id, int64_t first,
                                          int64_t length, struct sx_tensor *out_index);
 SX_MUST_CHECK enum sx_status sx_cpu_index_to_mask(struct sx_stream *stream, const struct sx_tensor *index,

@@ -52,7 +52,7 @@ static enum sx_status join_parts(struct sx_stream *stream, const struct sx_tenso
         return sx_error_set(&stream->error, SX_OUT_OF_MEMORY, "no memory for a column of %d parts", n);
     for (int p = 0; p < n; p++)
         pointers[p] = &columns[p];
-    enum sx_status status = sx_cpu_concat(stream, columns[0].type, pointers, n, false, out_column);
+    enum sx_status status = sx_cpu_concat(stream, columns[0].type, pointers, n, SX_CONCAT_SHARED, out_column);
     free(pointers);
     return status;
 }

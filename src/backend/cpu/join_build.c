@@ -125,7 +125,8 @@ static enum sx_status allocate_table(struct sx_stream *stream, struct sx_join *j
 static enum sx_status concat_strings(struct sx_stream *stream, const struct sx_join *join,
                                      const struct sx_tensor *const *parts, struct sx_tensor *out) {
     struct sx_tensor flat = {0};
-    SX_TRY(sx_cpu_concat(stream, sx_type_of(SX_TYPE_VARCHAR), parts, join->n_chunks, false, &flat));
+    SX_TRY(
+        sx_cpu_concat(stream, sx_type_of(SX_TYPE_VARCHAR), parts, join->n_chunks, SX_CONCAT_SHARED, &flat));
     struct sx_buffer *heaps[] = {join->heap, flat.heap}, *heap = NULL;
     enum sx_status status = sx_buffer_join(stream->pool, heaps, 2, &heap, &stream->error);
     if (status != SX_OK) {
@@ -151,7 +152,7 @@ enum sx_status sx_join_concat_chunks(struct sx_stream *stream, const struct sx_j
     enum sx_status status =
         join->column_types[i].id == SX_TYPE_VARCHAR
             ? concat_strings(stream, join, parts, out)
-            : sx_cpu_concat(stream, join->column_types[i], parts, join->n_chunks, false, out);
+            : sx_cpu_concat(stream, join->column_types[i], parts, join->n_chunks, SX_CONCAT_SHARED, out);
     free(parts);
     return status;
 }

@@ -47,7 +47,7 @@ void sx_cpu_copy_valid(const struct sx_tensor *column, int64_t first, int64_t ro
 
 enum sx_status sx_cpu_flatten(struct sx_stream *stream, const struct sx_tensor *column,
                               struct sx_tensor *out_column) {
-    return sx_cpu_concat(stream, column->type, &column, 1, false, out_column);
+    return sx_cpu_concat(stream, column->type, &column, 1, SX_CONCAT_SHARED, out_column);
 }
 
 static struct sx_buffer *heap_of(const struct sx_tensor *column) {
@@ -133,11 +133,11 @@ static enum sx_status join_heaps(struct sx_stream *stream, const struct sx_tenso
 }
 
 static enum sx_status concat_rows(struct sx_stream *stream, const struct sx_tensor *const *columns, int64_t n,
-                                  bool compact, struct sx_tensor *out) {
+                                  enum sx_concat how, struct sx_tensor *out) {
     int64_t at = 0;
     for (int64_t i = 0; out->valid && i < n; at += columns[i++]->length)
         sx_cpu_copy_valid(columns[i], 0, columns[i]->length, out->valid + at);
-    if (out->type.id == SX_TYPE_VARCHAR && compact)
+    if (out->type.id == SX_TYPE_VARCHAR && how == SX_CONCAT_COMPACT)
         return concat_compact(stream, columns, n, out);
     size_t value_bytes = sx_type_bytes(out->type);
     at = 0;
@@ -149,9 +149,10 @@ static enum sx_status concat_rows(struct sx_stream *stream, const struct sx_tens
 }
 
 enum sx_status sx_cpu_concat(struct sx_stream *stream, struct sx_type type,
-                             const struct sx_tensor *const *columns, int64_t n, bool compact,
+                             const struct sx_tensor *const *columns, int64_t n, enum sx_concat how,
                              struct sx_tensor *out_column) {
-    if (n == 1 && columns[0]->layout == SX_FLAT && !(compact && type.id == SX_TYPE_VARCHAR)) {
+    if (n == 1 && columns[0]->layout == SX_FLAT &&
+        !(how == SX_CONCAT_COMPACT && type.id == SX_TYPE_VARCHAR)) {
         sx_tensor_share(columns[0], out_column);
         return SX_OK;
     }
@@ -163,7 +164,7 @@ enum sx_status sx_cpu_concat(struct sx_stream *stream, struct sx_type type,
     }
     struct sx_tensor out = {0};
     SX_TRY(sx_tensor_create(stream->pool, type, rows, with_valid, &out, &stream->error));
-    enum sx_status status = concat_rows(stream, columns, n, compact, &out);
+    enum sx_status status = concat_rows(stream, columns, n, how, &out);
     if (status == SX_OK)
         *out_column = out;
     else

@@ -245,7 +245,7 @@ enum sx_status sx_cuda_gather(struct sx_stream *base, const struct sx_tensor *co
 enum sx_status sx_cuda_gather_columns(struct sx_stream *base, const struct sx_tensor *const *columns, int n,
                                       const struct sx_tensor *index, struct sx_tensor *out_columns);
 enum sx_status sx_cuda_concat(struct sx_stream *base, struct sx_type type,
-                              const struct sx_tensor *const *columns, int64_t n, bool compact,
+                              const struct sx_tensor *const *columns, int64_t n, enum sx_concat how,
                               struct sx_tensor *out_column);
 enum sx_status sx_cuda_iota(struct sx_stream *base, enum sx_type_id id, int64_t first, int64_t length,
                             struct sx_tensor *out_index);

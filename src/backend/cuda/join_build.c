@@ -46,47 +46,12 @@ static int64_t count_rows(const struct sx_join *join) {
     return rows;
 }
 
-static bool share_dictionary(const struct sx_tensor *const *parts, int64_t n) {
-    for (int64_t i = 0; i < n; i++)
-        if (parts[i]->layout != SX_DICT || parts[i]->dict != parts[0]->dict)
-            return false;
-    return n > 0 && parts[0]->dict->values.length > 0;
-}
-
-/* The codes of parts with one dictionary. */
-static enum sx_status concat_codes(struct cuda_stream *stream, const struct sx_tensor *const *parts,
-                                   int64_t n, struct sx_tensor *out) {
-    struct sx_tensor *codes = calloc((size_t)n, sizeof *codes), made; /* borrowed */
-    const struct sx_tensor **list = calloc((size_t)n, sizeof *list);
-    enum sx_status status = SX_OK;
-    if (!codes || !list)
-        SX_GO(sx_error_set(&stream->base.error, SX_OUT_OF_MEMORY, "no memory for a join's build side"));
-    for (int64_t i = 0; i < n; i++) {
-        codes[i] = *parts[i];
-        codes[i].type = sx_type_of(SX_TYPE_I32);
-        codes[i].layout = SX_FLAT;
-        codes[i].dict = NULL;
-        codes[i].heap = NULL;
-        list[i] = &codes[i];
-    }
-    SX_GO(sx_cuda_concat(&stream->base, sx_type_of(SX_TYPE_I32), list, n, false, &made));
-    made.type = parts[0]->type;
-    made.layout = SX_DICT;
-    made.dict = sx_dict_retain(parts[0]->dict);
-    *out = made;
-out:
-    free(codes);
-    free(list);
-    return status;
-}
-
 static enum sx_status concat_parts(struct cuda_stream *stream, struct sx_type type, bool may_be_coded,
                                    const struct sx_tensor *const *parts, int64_t n, struct sx_tensor *out) {
-    if (may_be_coded && share_dictionary(parts, n))
-        return concat_codes(stream, parts, n, out);
-    if (n == 1)
+    if (n == 1 && !(may_be_coded && parts[0]->layout == SX_DICT))
         return cuda_flatten(stream, parts[0], out);
-    return sx_cuda_concat(&stream->base, type, parts, n, false, out);
+    return sx_cuda_concat(&stream->base, type, parts, n, may_be_coded ? SX_CONCAT_CODED : SX_CONCAT_SHARED,
+                          out);
 }
 
 /* Column i of all batches, which leaves them. */

@@ -6,6 +6,7 @@
 #include "kernel_emulator.h"
 #define SX_UNROLL
 #define SX_ALLOW_SHARED(kernel, bytes) ((void)(bytes))
+#define SX_BARRIER(number, threads)    __syncthreads()
 #else
 #include <cuda_runtime.h>
 /* SX_LAUNCH(kernel, blocks, threads, shared bytes, stream, arguments...) */
@@ -17,6 +18,9 @@
 /* In front of a loop whose count is known to the compiler. */
 #define SX_UNROLL               _Pragma("unroll")
 #define SX_DYNAMIC_SHARED(name) extern __shared__ __align__(16) unsigned char name[]
+/* A barrier that warps may come to from different places of the code, which __syncthreads does not allow. */
+#define SX_BARRIER(number, threads) \
+    asm volatile("barrier.sync %0, %1;" ::"n"(number), "n"(threads) : "memory")
 #endif
 
 #include "backend/cuda/column.h"

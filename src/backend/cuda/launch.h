@@ -75,6 +75,22 @@ void cuda_take_rows(cudaStream_t stream, const struct cuda_moves *moves, const u
  * copy engine does one copy after another, whichever streams they are of, so that a list of pages waits for
  * all column chunks that other workers have asked for. */
 void cuda_copy_bytes(cudaStream_t stream, void *to, const void *from, size_t bytes);
+/* Rows of several columns one after another, in values of `width` bytes: those of each part from its `begin`
+ * on. `first_code` is added to values of 4 bytes. `out_valid` may be NULL where no row is null; null rows get
+ * zeros. */
+enum { CUDA_CONCAT_PARTS = 48 };
+struct cuda_concat_part {
+    struct cuda_column column;
+    int64_t begin, rows;
+    int32_t first_code;
+};
+struct cuda_concat {
+    struct cuda_concat_part parts[CUDA_CONCAT_PARTS];
+    int32_t n;
+    int64_t rows; /* of all parts */
+};
+void cuda_concat_values(cudaStream_t stream, const struct cuda_concat *concat, int width, void *out_values,
+                        uint8_t *out_valid);
 void cuda_fill_iota_i32(cudaStream_t stream, int32_t *out, int64_t first, int64_t n);
 void cuda_fill_iota_i64(cudaStream_t stream, int64_t *out, int64_t first, int64_t n);
 void cuda_mark_index(cudaStream_t stream, const int32_t *index, int64_t n, uint8_t *mask);

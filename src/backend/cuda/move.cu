@@ -51,6 +51,35 @@ static void gather_width(cudaStream_t stream, struct cuda_column column, const v
                   (T *)out, out_valid);
 }
 
+/* Rows are numbered through the parts, whatever lies between these in the result. */
+template <typename T>
+__global__ void concat_values(const __grid_constant__ struct cuda_concat concat, T *out, uint8_t *out_valid) {
+    int p = 0;
+    int64_t before = 0; /* rows of parts in front of p */
+    for (int64_t i = cuda_thread(); i < concat.rows; i += cuda_threads()) {
+        while (i - before >= concat.parts[p].rows)
+            before += concat.parts[p++].rows;
+        const struct cuda_concat_part &part = concat.parts[p];
+        const int64_t row = i - before, to = part.begin + row;
+        const bool valid = cuda_is_valid(part.column, row);
+        T value = {};
+        if (valid)
+            value = cuda_load<T>(part.column, row);
+        if constexpr (sizeof(T) == sizeof(int32_t))
+            value += valid ? (uint32_t)part.first_code : 0;
+        out[to] = value;
+        if (out_valid)
+            out_valid[to] = valid;
+    }
+}
+
+template <typename T>
+static void concat_width(cudaStream_t stream, const struct cuda_concat *concat, void *out,
+                         uint8_t *out_valid) {
+    SX_LAUNCH(concat_values, cuda_blocks(concat->rows), CUDA_THREADS, 0, stream, *concat, (T *)out,
+              out_valid);
+}
+
 template <typename T>
 __device__ static inline void move_value(const struct cuda_move &move, int64_t from, int64_t to) {
     *(T *)(move.to + to * move.to_step) = *(const T *)(move.from + from * move.from_step);
@@ -169,6 +198,16 @@ void cuda_gather_values(cudaStream_t stream, struct cuda_column column, const vo
     case 4: gather_width<uint32_t>(stream, column, index, index_is_i64, n, out_values, out_valid); break;
     case 8: gather_width<uint64_t>(stream, column, index, index_is_i64, n, out_values, out_valid); break;
     default: gather_width<word16>(stream, column, index, index_is_i64, n, out_values, out_valid);
+    }
+}
+void cuda_concat_values(cudaStream_t stream, const struct cuda_concat *concat, int width, void *out_values,
+                        uint8_t *out_valid) {
+    switch (width) {
+    case 1: concat_width<uint8_t>(stream, concat, out_values, out_valid); break;
+    case 2: concat_width<uint16_t>(stream, concat, out_values, out_valid); break;
+    case 4: concat_width<uint32_t>(stream, concat, out_values, out_valid); break;
+    case 8: concat_width<uint64_t>(stream, concat, out_values, out_valid); break;
+    default: concat_width<word16>(stream, concat, out_values, out_valid);
     }
 }
 void cuda_move_rows(cudaStream_t stream, const struct cuda_moves *moves, const void *index, bool index_is_i64,

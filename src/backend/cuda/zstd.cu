@@ -37,9 +37,9 @@ struct zstd_orders {
     bool is_wrong; /* one of them could not be */
 };
 
-/* Both warps. */
+/* Both warps, from different places of the code. */
 __device__ static inline void hand_over() {
-    __syncthreads();
+    SX_BARRIER(1, 2 * CUDA_WARP);
 }
 
 /* ---- the writer ---- */
