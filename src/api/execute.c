@@ -11,12 +11,18 @@
 #include "plan/distribute.h"
 #include "storage/file.h"
 
-static int64_t scan_bytes(void *context, const struct sx_scan_plan *scan) {
-    struct stachio_db *db = context;
+/* In the file's terms; to be freed. NULL: no memory. */
+static const char **column_names(const struct sx_scan_plan *scan) {
     const char **columns = calloc((size_t)scan->n_columns + 1, sizeof *columns);
-    int64_t bytes = INT64_MAX;
     for (int32_t c = 0; columns && c < scan->n_columns; c++)
         columns[c] = scan->columns[c].source;
+    return columns;
+}
+
+static int64_t scan_bytes(void *context, const struct sx_scan_plan *scan) {
+    struct stachio_db *db = context;
+    const char **columns = column_names(scan);
+    int64_t bytes = INT64_MAX;
     if (!columns || sx_storage_plain_bytes(db->storage, scan->files, scan->n_files, columns, scan->n_columns,
                                            &bytes, NULL) != SX_OK)
         bytes = INT64_MAX;
@@ -24,11 +30,23 @@ static int64_t scan_bytes(void *context, const struct sx_scan_plan *scan) {
     return bytes;
 }
 
+static bool share_ends(void *context, const struct sx_scan_plan *scan, int32_t column, int64_t *out_ends) {
+    struct stachio_db *db = context;
+    const char **columns = column_names(scan);
+    bool found = false;
+    if (!columns || sx_storage_share_ends(db->storage, scan->files, scan->n_files, columns, scan->n_columns,
+                                          column, sx_net_size(db->net), out_ends, &found, NULL) != SX_OK)
+        found = false;
+    free(columns);
+    return found;
+}
+
 /* Files are written together, so that none is begun twice. */
 static enum sx_status distribute(struct stachio_query *query, struct sx_error *error) {
     const struct sx_distribute_options options = {
         .replicate_bytes = query->broadcast_bytes,
         .scan_bytes = scan_bytes,
+        .share_ends = share_ends,
         .context = query->db,
         .n_ranks = sx_net_size(query->db->net),
         .exchange_bytes = query->runners == SX_RUNNERS_ALONE ? INT64_MAX : sx_alone_exchange_bytes(query->db),

@@ -406,6 +406,7 @@ static void exchange_destroy(struct sx_run *run, struct sx_operator *op) {
     exchange_device_packing_release(&exchange->device_packing);
     pthread_mutex_destroy(&exchange->pack_lock);
     sx_evaluator_release(run, &exchange->keys);
+    sx_evaluator_release(run, &exchange->places);
     exchange_range_release(exchange->range, run);
 }
 
@@ -459,6 +460,7 @@ enum sx_status sx_exchange_create(struct sx_run *run, const struct sx_plan *plan
     if (plan->u.exchange.kind == SX_EXCHANGE_RANGE)
         SX_TRY(exchange_range_create(exchange, run, error));
     SX_TRY(exchange_send_create(exchange, run, error));
+    SX_TRY(exchange_ends_create(exchange, run, error));
     exchange->source.open = exchange_open;
     exchange->source.next = exchange_next;
     exchange->source.prefetch = exchange_prefetch;

@@ -86,6 +86,8 @@ struct sx_exchange {
     bool is_build;
     struct sx_collector *kept;    /* what an adaptive build side, or ranges, are chosen by; else NULL */
     struct exchange_range *range; /* where rows go by ranges; else NULL */
+    struct sx_evaluator places;   /* of rows, where the plan has ends: to a number whose high bits tell the */
+    int n_places;                 /* part out of so many, a power of two; 0: the plan has no ends */
     enum exchange_mode mode;      /* set when the pipeline opens */
     struct sx_evaluator keys;
     struct sx_type *types;
@@ -167,6 +169,18 @@ SX_MUST_CHECK enum sx_status exchange_send_create(struct sx_exchange *exchange, 
                                                   struct sx_error *error);
 /* Sends what the worker still holds back. */
 SX_MUST_CHECK enum sx_status exchange_flush(struct sx_exchange *exchange, struct sx_worker *worker);
+
+/* ---- exchange_ends.c ---- */
+
+/* Where the plan has ends; else nothing. */
+SX_MUST_CHECK enum sx_status exchange_ends_create(struct sx_exchange *exchange, struct sx_run *run,
+                                                  struct sx_error *error);
+/* Numbers (U64, FLAT) of a batch's rows, whose high bits are their parts, of which rank r has part r. */
+SX_MUST_CHECK enum sx_status exchange_places(struct sx_worker *worker, struct sx_evaluator *places,
+                                             const struct sx_batch *batch, struct sx_tensor *out_places);
+/* `sum` (NULL: 0) and, where is_beyond, a part out of n_parts of U64's range; NULL: no memory. */
+struct sx_expression *exchange_add_part(struct sx_arena *arena, struct sx_expression *sum,
+                                        struct sx_expression *is_beyond, int n_parts);
 
 /* ---- exchange_combine.c ---- */
 

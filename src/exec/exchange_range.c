@@ -245,19 +245,14 @@ static struct sx_expression *is_beyond(struct sx_arena *arena, const struct exch
 static struct sx_expression *sum_parts(struct sx_arena *arena, const struct exchange_range *range,
                                        const struct sx_type *types, int32_t n_columns) {
     const int64_t *order = range->ends.columns[n_columns].values;
-    const struct sx_type type = sx_type_of(SX_TYPE_U64);
-    const struct sx_scalar none = {.type = type},
-                           part = {.type = type, .v.u64 = UINT64_MAX / (uint64_t)range->n_parts + 1};
     struct sx_expression *sum = NULL;
     for (int64_t i = 1; i < range->n_ranges; i++) {
         const int64_t rows = range->ends.rows, last = i * rows / range->n_ranges;
         struct sx_expression *beyond =
             is_beyond(arena, range, types, n_columns, order[last > 0 ? last - 1 : 0]);
-        if (!beyond)
+        sum = exchange_add_part(arena, sum, beyond, range->n_parts);
+        if (!sum)
             return NULL;
-        struct sx_expression *added =
-            sx_make_case(arena, beyond, sx_make_constant(arena, &part), sx_make_constant(arena, &none));
-        sum = sum ? sx_make_call(arena, SX_FN_ADD, type, (struct sx_expression *[]){sum, added}, 2) : added;
     }
     return sum;
 }
@@ -328,14 +323,8 @@ enum sx_status exchange_range_parts(struct sx_exchange *exchange, struct sx_work
                                     const struct sx_batch *batch, struct sx_tensor *out_parts) {
     const int64_t place = exchange_sequence(exchange, exchange_place(exchange, worker), exchange->rank);
     struct sx_batch keys = {0};
-    struct sx_tensor parts = {0};
-    enum sx_status status;
-    SX_GO(evaluate_keys(exchange, worker, batch, place, &keys));
-    SX_GO(sx_evaluator_run(&exchange->range->parts, worker, &keys, &parts));
-    const struct sx_tensor *one = &parts;
-    status = sx_ops(worker)->concat(worker->stream, parts.type, &one, 1, SX_CONCAT_SHARED, out_parts);
-out:
+    SX_TRY(evaluate_keys(exchange, worker, batch, place, &keys));
+    const enum sx_status status = exchange_places(worker, &exchange->range->parts, &keys, out_parts);
     sx_batch_release(&keys);
-    sx_tensor_release(&parts);
     return status;
 }

@@ -183,6 +183,13 @@ static enum sx_status send_host_parts(struct sx_exchange *exchange, struct sx_wo
 
 static enum sx_status send_parts(struct sx_exchange *exchange, struct sx_worker *worker,
                                  const struct sx_batch *batch, const struct sx_row_parts *parts) {
+    struct sx_batch same = {0};
+    if (parts->offsets[parts->own + 1] - parts->offsets[parts->own] == batch->rows) {
+        SX_TRY(sx_batch_share(batch, &same, sx_worker_error(worker)));
+        const enum sx_status status = exchange_keep(exchange, worker, &same);
+        sx_batch_release(&same);
+        return status;
+    }
     return worker->stream->backend->traits.is_host
                ? send_host_parts(exchange, worker, batch, parts)
                : exchange_device_send_parts(exchange, worker, batch, parts);
@@ -248,51 +255,60 @@ static int64_t *make_parts(const struct sx_exchange *exchange, int n_runs, struc
     return offsets;
 }
 
-static enum sx_status send_by_hash(struct sx_exchange *exchange, struct sx_worker *worker,
-                                   const struct sx_batch *batch) {
-    const int n_runs = count_parts(exchange->n_ranks);
-    struct sx_tensor hashes = {0}, order = {0}, rest = {0};
+/* By the high bits of `numbers`, of rows `rest` of the batch, or (zeroed) of all. are_shares: the ranks share
+ * the runs out; else rank r has run r. */
+static enum sx_status send_runs(struct sx_exchange *exchange, struct sx_worker *worker,
+                                const struct sx_batch *batch, const struct sx_tensor *numbers,
+                                const struct sx_tensor *rest, int n_runs, bool are_shares) {
+    struct sx_tensor order = {0};
     struct sx_row_parts parts;
     int64_t *runs = make_parts(exchange, n_runs, &parts);
     enum sx_status status = SX_OK;
     if (!runs)
         return sx_no_memory(sx_worker_error(worker), "a list of parts");
-    SX_GO(exchange_hash_keys(exchange, worker, batch, &hashes));
-    SX_GO(split_heavy(exchange, worker, batch, &hashes, &rest));
-    SX_GO(sx_ops(worker)->partition(worker->stream, &hashes, n_runs, &order, runs));
-    if (hashes.length < batch->rows)
-        SX_GO(place_rest(worker, &rest, &order));
+    SX_GO(sx_ops(worker)->partition(worker->stream, numbers, n_runs, &order, runs));
+    if (numbers->length < batch->rows)
+        SX_GO(place_rest(worker, rest, &order));
     for (int r = 1; r <= exchange->n_ranks; r++)
-        runs[n_runs + 1 + r] = runs[r * n_runs / exchange->n_ranks];
+        runs[n_runs + 1 + r] = runs[are_shares ? r * n_runs / exchange->n_ranks : r < n_runs ? r : n_runs];
     parts.order = &order;
     status = send_parts(exchange, worker, batch, &parts);
 out:
     free(runs);
-    sx_tensor_release(&hashes);
     sx_tensor_release(&order);
+    return status;
+}
+
+static enum sx_status send_by_hash(struct sx_exchange *exchange, struct sx_worker *worker,
+                                   const struct sx_batch *batch) {
+    struct sx_tensor hashes = {0}, rest = {0};
+    enum sx_status status;
+    SX_GO(exchange_hash_keys(exchange, worker, batch, &hashes));
+    SX_GO(split_heavy(exchange, worker, batch, &hashes, &rest));
+    status = send_runs(exchange, worker, batch, &hashes, &rest, count_parts(exchange->n_ranks), true);
+out:
+    sx_tensor_release(&hashes);
     sx_tensor_release(&rest);
+    return status;
+}
+
+static enum sx_status send_by_ends(struct sx_exchange *exchange, struct sx_worker *worker,
+                                   const struct sx_batch *batch) {
+    struct sx_tensor places = {0};
+    SX_TRY(exchange_places(worker, &exchange->places, batch, &places));
+    const enum sx_status status =
+        send_runs(exchange, worker, batch, &places, NULL, exchange->n_places, false);
+    sx_tensor_release(&places);
     return status;
 }
 
 static enum sx_status send_by_range(struct sx_exchange *exchange, struct sx_worker *worker,
                                     const struct sx_batch *batch) {
-    const int n_runs = exchange->range->n_parts;
-    struct sx_tensor ranges = {0}, order = {0};
-    struct sx_row_parts parts;
-    int64_t *runs = make_parts(exchange, n_runs, &parts);
-    enum sx_status status = SX_OK;
-    if (!runs)
-        return sx_no_memory(sx_worker_error(worker), "a list of parts");
-    SX_GO(exchange_range_parts(exchange, worker, batch, &ranges));
-    SX_GO(sx_ops(worker)->partition(worker->stream, &ranges, n_runs, &order, runs));
-    for (int r = 1; r <= exchange->n_ranks; r++)
-        runs[n_runs + 1 + r] = runs[r < n_runs ? r : n_runs];
-    parts.order = &order;
-    status = send_parts(exchange, worker, batch, &parts);
-out:
-    free(runs);
+    struct sx_tensor ranges = {0};
+    SX_TRY(exchange_range_parts(exchange, worker, batch, &ranges));
+    const enum sx_status status =
+        send_runs(exchange, worker, batch, &ranges, NULL, exchange->range->n_parts, false);
     sx_tensor_release(&ranges);
-    sx_tensor_release(&order);
     return status;
 }
 
@@ -318,7 +334,8 @@ static enum sx_status send_consume(struct sx_sink *sink, struct sx_worker *worke
     if (batch->rows == 0)
         return SX_OK;
     switch (exchange->mode) {
-    case EXCHANGE_TO_HASH: return send_in_turn(exchange, worker, batch, send_by_hash);
+    case EXCHANGE_TO_HASH:
+        return send_in_turn(exchange, worker, batch, exchange->n_places > 0 ? send_by_ends : send_by_hash);
     case EXCHANGE_TO_RANGE: return send_in_turn(exchange, worker, batch, send_by_range);
     case EXCHANGE_TO_ALL: SX_TRY(send_whole(exchange, worker, batch)); break;
     case EXCHANGE_TO_ROOT:

@@ -74,7 +74,7 @@ static struct sx_plan *plan_sample(struct sx_run *run, const struct sx_plan *sca
 enum sx_status exchange_skew_create(struct sx_exchange *exchange, struct sx_run *run,
                                     struct sx_error *error) {
     const struct sx_plan *probe = exchange->join->plan->children[0];
-    if (probe->kind != SX_PLAN_EXCHANGE || !probe->u.exchange.adaptive)
+    if (probe->kind != SX_PLAN_EXCHANGE || !probe->u.exchange.adaptive || probe->u.exchange.ends)
         return SX_OK;
     const int32_t n_keys = probe->u.exchange.n_keys;
     struct exchange_skew *skew = SX_ARENA_NEW(&run->arena, struct exchange_skew);

@@ -28,7 +28,7 @@ struct spread spread_project(struct distribution *d, const struct spread *spread
             return ANYWHERE;
         columns[i] = at;
     }
-    return (struct spread){SPREAD_HASH, columns, spread->n_columns};
+    return (struct spread){SPREAD_HASH, columns, spread->n_columns, spread->ends};
 }
 
 bool spread_is_by(const struct spread *spread, struct sx_expression *const *keys, int32_t n_keys) {
@@ -70,10 +70,15 @@ struct sx_plan *distribute_to_any(struct distribution *d, struct sx_plan *child,
 }
 
 struct sx_plan *distribute_by(struct distribution *d, struct sx_plan *child, const struct spread *spread,
-                              struct sx_expression **keys, int32_t n_keys) {
-    if (!child || spread_is_by(spread, keys, n_keys))
+                              struct sx_expression **keys, int32_t n_keys, const int64_t *ends) {
+    if (!child || (spread_is_by(spread, keys, n_keys) && distribute_same_ends(d, spread->ends, ends)))
         return child;
-    return distribute_exchange(d, child, SX_EXCHANGE_HASH, keys, n_keys);
+    struct sx_plan *made = distribute_exchange(d, child, SX_EXCHANGE_HASH, keys, n_keys);
+    if (made && ends) {
+        made->u.exchange.ends = ends;
+        made->u.exchange.n_ends = d->options->n_ranks - 1;
+    }
+    return made;
 }
 
 /* ---- nodes ---- */
@@ -214,9 +219,10 @@ static struct sx_plan *distribute_set_all(struct distribution *d, struct sx_plan
         plan->children[i] = distribute_to_any(d, plan->children[i], &spreads[i]);
         if (!keys || !plan->children[i])
             return NULL;
-        plan->children[i] = distribute_by(d, plan->children[i], &spreads[i], keys, plan->n_columns);
+        plan->children[i] = distribute_by(d, plan->children[i], &spreads[i], keys, plan->n_columns, NULL);
     }
-    *out_spread = (struct spread){SPREAD_HASH, sx_build_identity(&d->b, plan->n_columns), plan->n_columns};
+    *out_spread =
+        (struct spread){SPREAD_HASH, sx_build_identity(&d->b, plan->n_columns), plan->n_columns, NULL};
     return plan->children[0] && plan->children[1] && out_spread->columns ? plan : NULL;
 }
 

@@ -10,6 +10,10 @@ struct sx_distribute_options {
     /* Bytes of the columns that the scan reads, not compressed; INT64_MAX: not known. The same on all ranks.
      */
     int64_t (*scan_bytes)(void *context, const struct sx_scan_plan *scan);
+    /* Whether the ranks' shares of the scan are ranges of scan->columns[column] that follow each other, and
+     * then the largest value up to each rank's but the last's: out_ends[n_ranks - 1]. The same on all ranks.
+     * NULL: that is not known of any. */
+    bool (*share_ends)(void *context, const struct sx_scan_plan *scan, int32_t column, int64_t *out_ends);
     void *context;
     /* For sx_plan_is_small: what a rank scans while an exchange takes place; 0: no query is small. */
     int64_t exchange_bytes;

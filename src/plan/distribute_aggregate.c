@@ -141,7 +141,7 @@ static struct sx_plan *two_steps(struct distribution *d, struct sx_plan *whole, 
     partial = distribute_exchange(d, partial, n_keys ? SX_EXCHANGE_HASH : SX_EXCHANGE_GATHER,
                                   n_keys ? keys : NULL, n_keys);
     *out_spread =
-        (struct spread){n_keys ? SPREAD_HASH : SPREAD_ROOT, sx_build_identity(&d->b, n_keys), n_keys};
+        (struct spread){n_keys ? SPREAD_HASH : SPREAD_ROOT, sx_build_identity(&d->b, n_keys), n_keys, NULL};
     return partial && out_spread->columns ? merge(d, whole, partial, &split) : NULL;
 }
 
@@ -167,7 +167,7 @@ static bool groups_are_local(struct distribution *d, const struct sx_aggregate_p
             return false;
         columns[i] = key;
     }
-    *out_spread = (struct spread){SPREAD_HASH, columns, spread->n_columns};
+    *out_spread = (struct spread){SPREAD_HASH, columns, spread->n_columns, spread->ends};
     return true;
 }
 
@@ -211,9 +211,9 @@ static enum spread_kind kind_of_whole(const struct sx_aggregate_plan *aggregate,
 static struct sx_plan *group_on_one_rank(struct distribution *d, struct sx_plan *plan,
                                          const struct spread *spread, struct spread *out_spread) {
     const struct sx_aggregate_plan *aggregate = &plan->u.aggregate;
-    plan->children[0] = distribute_by(d, plan->children[0], spread, aggregate->keys, aggregate->n_keys);
+    plan->children[0] = distribute_by(d, plan->children[0], spread, aggregate->keys, aggregate->n_keys, NULL);
     *out_spread =
-        (struct spread){SPREAD_HASH, sx_build_identity(&d->b, aggregate->n_keys), aggregate->n_keys};
+        (struct spread){SPREAD_HASH, sx_build_identity(&d->b, aggregate->n_keys), aggregate->n_keys, NULL};
     return plan->children[0] && out_spread->columns ? plan : NULL;
 }
 
@@ -232,9 +232,27 @@ static struct sx_plan *aggregate_all(struct distribution *d, struct sx_plan *pla
         if (!keys)
             return sx_build_no_memory(&d->b);
         keys[0] = distinct.argument;
-        plan->children[0] = distribute_by(d, plan->children[0], spread, keys, 1);
+        plan->children[0] = distribute_by(d, plan->children[0], spread, keys, 1, NULL);
     }
     return plan->children[0] ? two_steps(d, plan, out_spread) : NULL;
+}
+
+/* Rows that are scanned in the order of a key make their groups where they are; NULL, and no error: there is
+ * no such key. */
+static struct sx_plan *group_in_place(struct distribution *d, struct sx_plan *plan,
+                                      const struct spread *spread, struct spread *out_spread) {
+    const struct sx_aggregate_plan *aggregate = &plan->u.aggregate;
+    for (int32_t k = 0; k < aggregate->n_keys; k++) {
+        const int64_t *ends = distribute_ends(d, plan->children[0], aggregate->keys[k], false);
+        int32_t *columns = ends ? SX_ARENA_NEW(d->b.arena, int32_t) : NULL;
+        if (!columns)
+            continue;
+        *columns = k;
+        *out_spread = (struct spread){SPREAD_HASH, columns, 1, ends};
+        plan->children[0] = distribute_by(d, plan->children[0], spread, &aggregate->keys[k], 1, ends);
+        return plan->children[0] ? plan : NULL;
+    }
+    return NULL;
 }
 
 struct sx_plan *distribute_aggregate(struct distribution *d, struct sx_plan *plan,
@@ -252,6 +270,8 @@ struct sx_plan *distribute_aggregate(struct distribution *d, struct sx_plan *pla
         return plan;
     if (aggregate->n_keys == 0)
         return aggregate_all(d, plan, &spread, out_spread);
+    if (group_in_place(d, plan, &spread, out_spread) || !plan->children[0])
+        return plan->children[0] ? plan : NULL;
     if (find_distinct(aggregate).argument)
         return group_on_one_rank(d, plan, &spread, out_spread);
     return two_steps(d, plan, out_spread);

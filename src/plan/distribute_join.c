@@ -44,15 +44,16 @@ static struct spread spread_of_build(struct distribution *d, const struct sx_joi
     return made;
 }
 
-/* Spread by the hash of these keys, as far as they are columns. */
-static struct spread spread_by(struct distribution *d, struct sx_expression *const *keys, int32_t n_keys) {
+/* Spread by these keys, as far as they are columns. */
+static struct spread spread_by(struct distribution *d, struct sx_expression *const *keys, int32_t n_keys,
+                               const int64_t *ends) {
     int32_t *columns = SX_ARENA_ARRAY(d->b.arena, n_keys, int32_t);
     for (int32_t k = 0; k < n_keys; k++) {
         if (!columns || keys[k]->kind != SX_EXPR_COLUMN)
             return (struct spread){.kind = SPREAD_ANY};
         columns[k] = keys[k]->column;
     }
-    return (struct spread){SPREAD_HASH, columns, n_keys};
+    return (struct spread){SPREAD_HASH, columns, n_keys, ends};
 }
 
 /* ---- the ways of a join ---- */
@@ -72,6 +73,32 @@ static struct sx_plan *join_at_root(struct distribution *d, struct sx_plan *plan
     return plan->children[0] && plan->children[1] ? plan : NULL;
 }
 
+/* By which of the join's keys rows come together. */
+struct meeting {
+    int32_t first, n_keys;
+    const int64_t *ends;
+};
+
+/* Where a side is, if that is by all keys, or by ranges of one; else by ranges of a key in which most of the
+ * probe side stays. */
+static struct meeting find_meeting(struct distribution *d, const struct sx_plan *plan,
+                                   const struct spread *spreads, struct sx_expression **const *sides,
+                                   int32_t n_keys) {
+    for (int32_t side = 0; side < 2; side++) {
+        if (spread_is_by(&spreads[side], sides[side], n_keys))
+            return (struct meeting){0, n_keys, spreads[side].ends};
+        for (int32_t k = 0; spreads[side].ends && k < n_keys; k++)
+            if (spread_is_by(&spreads[side], &sides[side][k], 1))
+                return (struct meeting){k, 1, spreads[side].ends};
+    }
+    for (int32_t k = 0; k < n_keys; k++) {
+        const int64_t *ends = distribute_ends(d, plan->children[0], sides[0][k], true);
+        if (ends)
+            return (struct meeting){k, 1, ends};
+    }
+    return (struct meeting){0, n_keys, NULL};
+}
+
 /* Rows with equal keys come together; a side that is in place stays. Where a small build side may be
  * broadcast instead, the output is where the probe side was. Rows of an outer join that have no partner are
  * where their own keys say, so that only that side's columns tell. */
@@ -82,20 +109,24 @@ static struct sx_plan *repartition(struct distribution *d, struct sx_plan *plan,
     struct sx_expression **build_keys = side_keys(d, join, n_keys, false);
     if (!probe_keys || !build_keys)
         return NULL;
-    const bool probe_stays = spread_is_by(&spreads[0], probe_keys, n_keys);
-    const bool build_stays = spread_is_by(&spreads[1], build_keys, n_keys);
-    plan->children[0] = distribute_by(d, plan->children[0], &spreads[0], probe_keys, n_keys);
-    plan->children[1] = distribute_by(d, plan->children[1], &spreads[1], build_keys, n_keys);
+    const struct sx_plan *const before[] = {plan->children[0], plan->children[1]};
+    const struct meeting at =
+        find_meeting(d, plan, spreads, (struct sx_expression * *[]){probe_keys, build_keys}, n_keys);
+    probe_keys += at.first;
+    build_keys += at.first;
+    plan->children[0] = distribute_by(d, plan->children[0], &spreads[0], probe_keys, at.n_keys, at.ends);
+    plan->children[1] = distribute_by(d, plan->children[1], &spreads[1], build_keys, at.n_keys, at.ends);
     if (!plan->children[0] || !plan->children[1])
         return NULL;
+    const bool probe_stays = plan->children[0] == before[0], build_stays = plan->children[1] == before[1];
     const bool adaptive = !build_stays && !keeps_build_rows(join->kind);
     if (adaptive) {
         plan->children[1]->u.exchange.adaptive = true;
         if (!probe_stays)
             plan->children[0]->u.exchange.adaptive = true;
     }
-    const struct spread by_probe = spread_by(d, probe_keys, n_keys),
-                        by_build = spread_by(d, build_keys, n_keys);
+    const struct spread by_probe = spread_by(d, probe_keys, at.n_keys, at.ends),
+                        by_build = spread_by(d, build_keys, at.n_keys, at.ends);
     if (join->kind == SX_JOIN_FULL || (adaptive && !probe_stays))
         *out_spread = (struct spread){.kind = SPREAD_ANY};
     else if (keeps_build_rows(join->kind))

@@ -17,6 +17,7 @@ struct spread {
     enum spread_kind kind;
     const int32_t *columns; /* HASH: output columns, in the order in which they are hashed */
     int32_t n_columns;
+    const int64_t *ends; /* HASH: the exchange's */
 };
 
 struct distribution {
@@ -53,14 +54,24 @@ struct sx_plan *distribute_exchange(struct distribution *d, struct sx_plan *chil
 struct sx_plan *distribute_to_root(struct distribution *d, struct sx_plan *child, struct spread *spread);
 /* Makes *spread ANY or HASH. */
 struct sx_plan *distribute_to_any(struct distribution *d, struct sx_plan *child, struct spread *spread);
-/* Sends rows to where the keys' hash says, unless they are there. */
+/* Sends rows to where the keys' hash (or, if `ends` is not NULL, the key's range) says, unless they are
+ * there. */
 struct sx_plan *distribute_by(struct distribution *d, struct sx_plan *child, const struct spread *spread,
-                              struct sx_expression **keys, int32_t n_keys);
+                              struct sx_expression **keys, int32_t n_keys, const int64_t *ends);
 
 /* ---- distribute_aggregate.c, distribute_join.c: of a node whose children are not distributed yet ---- */
 
 struct sx_plan *distribute_aggregate(struct distribution *d, struct sx_plan *plan, struct spread *out_spread);
 struct sx_plan *distribute_join(struct distribution *d, struct sx_plan *plan, struct spread *out_spread);
+
+/* ---- distribute_ends.c ---- */
+
+/* Ends of ranges of `key`, over the columns of `child`, by which most of child's rows stay where they have
+ * been scanned; NULL: there are none. is_moved: also where exchanges by other keys may have moved them since,
+ * if these do not turn out to be broadcasts. */
+const int64_t *distribute_ends(struct distribution *d, const struct sx_plan *child,
+                               const struct sx_expression *key, bool is_moved);
+bool distribute_same_ends(const struct distribution *d, const int64_t *a, const int64_t *b);
 
 /* ---- distribute_replicate.c ---- */
 

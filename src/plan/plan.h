@@ -173,6 +173,10 @@ struct sx_exchange_plan {
     struct sx_expression **keys; /* HASH, RANGE; over the child's columns */
     int32_t n_keys;
     const struct sx_order *orders; /* RANGE: of the keys */
+    /* HASH by one key, an integer or a date: in place of its hash the first rank r whose ends[r] is not below
+     * it, else the last one. n_ranks - 1; NULL: by hash. */
+    const int64_t *ends;
+    int32_t n_ends;
     /* HASH, directly below a join: when the build side turns out to be small, its exchange becomes a
      * BROADCAST and the probe side's rows stay where they are. */
     bool adaptive;

@@ -155,6 +155,8 @@ static void add_exchange(struct sx_text *text, const struct sx_plan *plan) {
         add_orders(text, plan, exchange->orders, exchange->n_keys);
     else
         add_expressions(text, exchange->keys, exchange->n_keys, ", ", input_names(text, plan));
+    for (int32_t i = 0; exchange->ends && i < exchange->n_ends; i++)
+        sx_text_add(text, "%s%" PRId64, i ? ", " : ", ranges as scanned, to ", exchange->ends[i]);
     if (exchange->adaptive)
         sx_text_add(text, ", or none of a small build side");
 }

@@ -308,3 +308,14 @@ bool sx_stored_value(const struct sx_file_column *column, const struct sx_scalar
     return key.kind == KEY_FLOAT ? store_number(column, key.number, buffer, out_stored)
                                  : store_integer(column, key.integer, buffer, out_stored);
 }
+
+bool sx_bounds_integers(const struct sx_file_column *column, const struct sx_bounds *bounds, int64_t *out_min,
+                        int64_t *out_max) {
+    struct key min = {0}, max = {0};
+    if (!key_of_stored(column, bounds->min, &min) || !key_of_stored(column, bounds->max, &max) ||
+        min.kind != KEY_INTEGER)
+        return false;
+    *out_min = (int64_t)min.integer;
+    *out_max = (int64_t)max.integer;
+    return min.integer == *out_min && max.integer == *out_max;
+}

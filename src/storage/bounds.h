@@ -18,6 +18,10 @@ struct sx_bounds sx_chunk_bounds(const struct sx_file_column *column, const stru
 void sx_bounds_join(const struct sx_file_column *column, struct sx_bounds *into,
                     const struct sx_bounds *bounds);
 
+/* Both ends as numbers; false: one is not known, or they are none of 64 bits. */
+bool sx_bounds_integers(const struct sx_file_column *column, const struct sx_bounds *bounds, int64_t *out_min,
+                        int64_t *out_max);
+
 /* True: none of the rows can make the conjunct true. */
 bool sx_bounds_exclude(const struct sx_file_column *column, const struct sx_bounds *bounds,
                        const struct sx_prune *prune);

@@ -254,7 +254,6 @@ static void keep_unit(struct sx_scan *scan, struct scan_unit unit) {
 
 /* Drops all but the share's row groups: those of local files whose middle byte is in it. */
 static void keep_share(struct sx_scan *scan, const struct sx_scan_request *request) {
-    const unsigned share = (unsigned)request->share, n_shares = (unsigned)request->n_shares;
     const bool *is_local = request->is_local;
     const int n_units = scan->n_units;
     sx_u128 total = 0, before = 0;
@@ -269,7 +268,7 @@ static void keep_share(struct sx_scan *scan, const struct sx_scan_request *reque
         if (is_local && !is_local[unit.file])
             continue;
         const size_t bytes = scan_unit_bytes(scan, &unit);
-        const bool is_ours = (before + bytes / 2) * n_shares / total == share;
+        const bool is_ours = sx_share_of(before, bytes, total, request->n_shares) == request->share;
         before += bytes;
         if (is_ours)
             keep_unit(scan, unit);

@@ -212,6 +212,10 @@ SX_MUST_CHECK enum sx_status scan_file_fd(struct sx_scan *scan, int file, int *o
 
 /* Estimate from above of the bytes that a row group, or a batch takes. */
 size_t scan_unit_bytes(const struct sx_scan *scan, const struct scan_unit *unit);
+/* The share of a row group: that in which its middle byte is. `total` is not 0. */
+static inline int sx_share_of(sx_u128 before, size_t bytes, sx_u128 total, int n_shares) {
+    return (int)((before + bytes / 2) * (unsigned)n_shares / total);
+}
 size_t scan_batch_bytes(const struct sx_scan *scan, const struct scan_batch *batch);
 
 static inline const struct sx_chunk_meta *scan_chunk(const struct sx_scan *scan, const struct scan_unit *unit,

@@ -1,0 +1,102 @@
+/* How the values of a column lie in the shares of a scan. */
+#include <stdlib.h>
+
+#include "storage/bounds.h"
+#include "storage/scan_state.h"
+
+/* A table as it is walked through, row group by row group. */
+struct walk {
+    const char *const *columns;
+    int n_columns, key, n_shares;
+    sx_u128 total, before; /* bytes */
+    int share;             /* the last row group's; -1: none yet */
+    bool has_two;          /* shares with row groups */
+    int64_t most, floor;   /* the largest value so far, and that of the shares before */
+    int64_t *ends;
+};
+
+/* As scan_unit_bytes. */
+static size_t group_bytes(const struct walk *walk, const struct sx_footer *footer, int group) {
+    size_t bytes = 1;
+    for (int c = 0; c < walk->n_columns && footer->groups[group].n_rows > 0; c++) {
+        const int at = sx_footer_find(footer, walk->columns[c]);
+        if (at >= 0)
+            bytes += (size_t)footer->groups[group].chunks[footer->columns[at].leaf].stored_bytes;
+    }
+    return bytes;
+}
+
+static bool add_bytes(struct walk *walk, const struct sx_footer *footer) {
+    for (int g = 0; g < footer->n_groups; g++)
+        walk->total += group_bytes(walk, footer, g);
+    return true;
+}
+
+static void begin_share(struct walk *walk, int share) {
+    if (walk->share >= 0) {
+        walk->has_two = true;
+        walk->floor = walk->most;
+    }
+    for (int s = walk->share < 0 ? 0 : walk->share; s < share; s++)
+        walk->ends[s] = walk->most;
+    walk->share = share;
+}
+
+/* False: the shares are no ranges that follow each other, or it is not known. */
+static bool add_groups(struct walk *walk, const struct sx_footer *footer) {
+    const int at = sx_footer_find(footer, walk->columns[walk->key]);
+    if (at < 0)
+        return false;
+    const struct sx_file_column *column = &footer->columns[at];
+    for (int g = 0; g < footer->n_groups; g++) {
+        const size_t bytes = group_bytes(walk, footer, g);
+        const int share = sx_share_of(walk->before, bytes, walk->total, walk->n_shares);
+        const struct sx_bounds bounds = sx_chunk_bounds(column, &footer->groups[g].chunks[column->leaf]);
+        int64_t min, max;
+        walk->before += bytes;
+        if (footer->groups[g].n_rows == 0)
+            continue;
+        if (!sx_bounds_integers(column, &bounds, &min, &max))
+            return false;
+        if (share != walk->share)
+            begin_share(walk, share);
+        if (min < walk->floor)
+            return false;
+        walk->most = max > walk->most ? max : walk->most;
+    }
+    return true;
+}
+
+static enum sx_status each_file(struct sx_storage *storage, const char *const *files, int n_files,
+                                struct walk *walk,
+                                bool (*look)(struct walk *walk, const struct sx_footer *footer),
+                                bool *out_known, struct sx_error *error) {
+    for (int f = 0; f < n_files && *out_known; f++) {
+        struct sx_footer *footer;
+        struct sx_file_stamp stamp;
+        SX_TRY(sx_footer_cache_get(storage->footers, files[f], &footer, &stamp, error));
+        *out_known = look(walk, footer);
+        sx_footer_release(footer);
+    }
+    return SX_OK;
+}
+
+enum sx_status sx_storage_share_ends(struct sx_storage *storage, const char *const *files, int n_files,
+                                     const char *const *columns, int n_columns, int key, int n_shares,
+                                     int64_t *out_ends, bool *out_found, struct sx_error *error) {
+    struct walk walk = {.columns = columns,
+                        .n_columns = n_columns,
+                        .key = key,
+                        .n_shares = n_shares,
+                        .share = -1,
+                        .most = INT64_MIN,
+                        .floor = INT64_MIN,
+                        .ends = out_ends};
+    *out_found = true;
+    SX_TRY(each_file(storage, files, n_files, &walk, add_bytes, out_found, error));
+    SX_TRY(each_file(storage, files, n_files, &walk, add_groups, out_found, error));
+    for (int s = walk.share < 0 ? 0 : walk.share; s < n_shares - 1; s++)
+        out_ends[s] = walk.most;
+    *out_found = *out_found && walk.has_two;
+    return SX_OK;
+}
