@@ -142,7 +142,7 @@ static enum sx_status build_scan(struct builder *b, const struct sx_plan *plan, 
             return sx_no_memory(b->error, "a scan");
         for (int32_t k = 0; k < n_keys; k++)
             columns[k] = plan->u.scan.projection[f->columns[k]];
-        list[n++] = (struct sx_runtime_filter){.join = f->join, .columns = columns, .crosses = f->crosses};
+        list[n++] = (struct sx_runtime_filter){.join = f->join, .columns = columns, .reach = f->reach};
     }
     struct sx_source *source;
     SX_TRY(sx_scan_create(b->run, plan, list, n, &source, b->error));

@@ -14,7 +14,7 @@ SX_MUST_CHECK enum sx_status sx_pipelines_build(struct sx_run *run, const struct
 struct sx_pending_filter {
     struct sx_join_build *join;
     const int32_t *columns; /* one for each of the join's keys */
-    bool crosses;           /* there is an exchange in between: the rows may be another rank's */
+    enum sx_filter_reach reach;
     const struct sx_pending_filter *next;
 };
 
@@ -23,7 +23,7 @@ bool sx_join_filters_probe(const struct sx_join_plan *join);
 
 /* Adds to *filters (in the run's arena, where `columns` are, too), unless one of the columns is -1. */
 SX_MUST_CHECK enum sx_status sx_filters_add(struct sx_run *run, struct sx_join_build *join,
-                                            const int32_t *columns, bool crosses,
+                                            const int32_t *columns, enum sx_filter_reach reach,
                                             const struct sx_pending_filter **filters, struct sx_error *error);
 
 /* What becomes of `filters` (on plan's output) on the rows of child `child`; in the run's arena. A join that

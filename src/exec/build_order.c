@@ -111,7 +111,9 @@ static enum sx_status filter_by(struct sx_run *run, const struct sx_pending_buil
                                 const struct sx_pending_filter **filters, struct sx_error *error) {
     struct sx_join_build *from = by->build;
     const struct sx_plan *to = filtered->build->plan;
-    const bool crosses = to->u.join.build_is_everywhere || by->n_exchanges != filtered->n_exchanges;
+    const enum sx_filter_reach reach = to->u.join.build_is_everywhere             ? SX_REACH_ALIKE
+                                       : by->n_exchanges != filtered->n_exchanges ? SX_REACH_RANKS
+                                                                                  : SX_REACH_RANK;
     if (!from->scheduled || !filters_chain(&from->plan->u.join))
         return SX_OK;
     const int32_t n_keys = from->plan->u.join.n_keys;
@@ -120,7 +122,7 @@ static enum sx_status filter_by(struct sx_run *run, const struct sx_pending_buil
         return sx_no_memory(error, "a runtime filter");
     for (int32_t k = 0; k < n_keys; k++)
         columns[k] = equal_build_column(to, probe_key_origin(from->plan, k));
-    return sx_filters_add(run, from, columns, crosses, filters, error);
+    return sx_filters_add(run, from, columns, reach, filters, error);
 }
 
 /* ---- the list ---- */
@@ -156,7 +158,8 @@ enum sx_status sx_pending_take(struct sx_run *run, struct sx_pending_build *list
     const bool is_everywhere = best->build->plan->u.join.build_is_everywhere;
     for (const struct sx_pending_filter *f = best->filters; f; f = f->next)
         if (f->join->scheduled)
-            SX_TRY(sx_filters_add(run, f->join, f->columns, f->crosses || is_everywhere, &filters, error));
+            SX_TRY(sx_filters_add(run, f->join, f->columns, is_everywhere ? SX_REACH_ALIKE : f->reach,
+                                  &filters, error));
     for (struct sx_pending_build *p = list; p && may_lose_build_rows(best->build->plan->u.join.kind);
          p = p->next)
         SX_TRY(filter_by(run, p, best, &filters, error));

@@ -44,12 +44,19 @@ SX_MUST_CHECK enum sx_status sx_collector_source(struct sx_run *run, struct sx_c
 
 struct sx_join_build;
 
+/* Whose rows a filter's join meets those that it drops with. */
+enum sx_filter_reach {
+    SX_REACH_RANK,  /* this rank's: there is no exchange in between */
+    SX_REACH_RANKS, /* any rank's: what holds for all ranks' tables counts, or for that which a row goes to */
+    SX_REACH_ALIKE  /* all of them: what is dropped has to be the same on all ranks */
+};
+
 /* A join's build side limits the rows of a scan. */
 struct sx_runtime_filter {
     struct sx_join_build *join;
     const int32_t
         *columns; /* of the scan's columns (not of its projection): one for each of the join's keys */
-    bool crosses; /* there is an exchange in between: only what holds for all ranks' tables counts */
+    enum sx_filter_reach reach;
 };
 
 SX_MUST_CHECK enum sx_status sx_scan_create(struct sx_run *run, const struct sx_plan *plan,

@@ -60,7 +60,7 @@ static int32_t column_below(const struct sx_plan *plan, int child, int32_t colum
 /* ---- filters ---- */
 
 enum sx_status sx_filters_add(struct sx_run *run, struct sx_join_build *join, const int32_t *columns,
-                              bool crosses, const struct sx_pending_filter **filters,
+                              enum sx_filter_reach reach, const struct sx_pending_filter **filters,
                               struct sx_error *error) {
     for (int32_t k = 0; k < join->plan->u.join.n_keys; k++)
         if (columns[k] < 0)
@@ -68,8 +68,7 @@ enum sx_status sx_filters_add(struct sx_run *run, struct sx_join_build *join, co
     struct sx_pending_filter *made = SX_ARENA_NEW(&run->arena, struct sx_pending_filter);
     if (!made)
         return sx_no_memory(error, "a runtime filter");
-    *made =
-        (struct sx_pending_filter){.join = join, .columns = columns, .crosses = crosses, .next = *filters};
+    *made = (struct sx_pending_filter){.join = join, .columns = columns, .reach = reach, .next = *filters};
     *filters = made;
     return SX_OK;
 }
@@ -85,8 +84,8 @@ enum sx_status sx_filters_below(struct sx_run *run, const struct sx_plan *plan, 
             return sx_no_memory(error, "a runtime filter");
         for (int32_t k = 0; k < n_keys; k++)
             columns[k] = column_below(plan, child, f->columns[k]);
-        SX_TRY(sx_filters_add(run, f->join, columns, f->crosses || plan->kind == SX_PLAN_EXCHANGE, &made,
-                              error));
+        const bool crosses = plan->kind == SX_PLAN_EXCHANGE && f->reach == SX_REACH_RANK;
+        SX_TRY(sx_filters_add(run, f->join, columns, crosses ? SX_REACH_RANKS : f->reach, &made, error));
     }
     *out_filters = made;
     return SX_OK;
@@ -107,5 +106,6 @@ enum sx_status sx_filters_of_join(struct sx_run *run, struct sx_join_build *join
         return sx_no_memory(error, "a runtime filter");
     for (int32_t k = 0; k < plan->n_keys; k++)
         columns[k] = column_of(plan->keys[k].probe);
-    return sx_join_filters_probe(plan) ? sx_filters_add(run, join, columns, false, filters, error) : SX_OK;
+    return sx_join_filters_probe(plan) ? sx_filters_add(run, join, columns, SX_REACH_RANK, filters, error)
+                                       : SX_OK;
 }

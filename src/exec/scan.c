@@ -84,23 +84,32 @@ static enum sx_status bring_rest(struct sx_scan_source *scan, struct sx_worker *
     return n > 0 ? scan_bring(scan, worker, state, state->bring, n) : SX_OK;
 }
 
+/* Only rows that pass the state's step i are left. */
+static enum sx_status take_step(struct sx_scan_source *scan, struct sx_worker *worker,
+                                struct scan_worker *state, int32_t i) {
+    struct scan_chunk *chunk = &state->work;
+    struct scan_step *step = &scan->steps[state->order[i]];
+    struct sx_tensor passing = {0};
+    enum sx_status status = SX_OK;
+    if (!scan_step_applies(step, state))
+        return SX_OK;
+    SX_TRY(scan_decode(scan, worker, state, step->columns, step->n_columns));
+    SX_TRY(scan_step_select(step, worker, chunk, &passing));
+    if (passing.length == 0)
+        chunk->rows = 0;
+    else if (passing.length < chunk->rows)
+        status = narrow(scan, worker, state, i + 1, &passing);
+    sx_tensor_release(&passing);
+    return status;
+}
+
 static enum sx_status filter_chunk(struct sx_scan_source *scan, struct sx_worker *worker,
                                    struct scan_worker *state) {
     struct scan_chunk *chunk = &state->work;
     for (int32_t i = 0; i < state->n_order && chunk->rows > 0; i++) {
-        struct scan_step *step = &scan->steps[state->order[i]];
-        SX_TRY(scan_decode(scan, worker, state, step->columns, step->n_columns));
-        struct sx_tensor passing = {0};
-        SX_TRY(scan_step_select(step, worker, chunk, &passing));
-        enum sx_status status = SX_OK;
-        if (passing.length == 0)
-            chunk->rows = 0;
-        else if (passing.length < chunk->rows)
-            status = narrow(scan, worker, state, i + 1, &passing);
-        sx_tensor_release(&passing);
-        if (status == SX_OK && i == 0 && chunk->rows > 0 && scan->brings_ahead)
-            status = bring_rest(scan, worker, state);
-        SX_TRY(status);
+        SX_TRY(take_step(scan, worker, state, i));
+        if (i == 0 && chunk->rows > 0 && scan->brings_ahead)
+            SX_TRY(bring_rest(scan, worker, state));
     }
     return SX_OK;
 }
@@ -163,7 +172,7 @@ static enum sx_status scan_open(struct sx_source *source, struct sx_worker *work
         if (!join)
             continue;
         scan->steps[i].is_off = scan_step_needs_bloom(&scan->steps[i]) && join->bloom.words.length == 0;
-        const struct sx_join_info *info = scan->steps[i].crosses ? &join->all : &join->info;
+        const struct sx_join_info *info = scan->steps[i].reach != SX_REACH_RANK ? &join->all : &join->info;
         if (info->rows == 0)
             scan->never = true;
         if (info->has_range)

@@ -38,7 +38,34 @@ static enum sx_status make_conjunct(struct scan_step *step, struct sx_run *run,
 }
 
 bool scan_step_needs_bloom(const struct scan_step *step) {
-    return step->join->plan->u.join.n_keys > 1 || (step->crosses && !step->join->is_everywhere);
+    return step->join->plan->u.join.n_keys > 1 ||
+           (step->reach != SX_REACH_RANK && !step->is_near && !step->join->is_everywhere);
+}
+
+/* Which rows of the scan go to this rank, if they are told by ranges of the join's key. */
+static void set_range(struct scan_step *step, const struct sx_run *run) {
+    const int64_t *ends = step->join->plan->u.join.ends;
+    step->is_near = step->reach == SX_REACH_RANKS && ends && run->options.net;
+    if (!step->is_near)
+        return;
+    const int rank = sx_net_rank(run->options.net), n_ranks = sx_net_size(run->options.net);
+    const bool is_none = rank > 0 && ends[rank - 1] == INT64_MAX; /* the range */
+    step->least = rank == 0 ? INT64_MIN : is_none ? INT64_MAX : ends[rank - 1] + 1;
+    step->most = rank == n_ranks - 1 ? INT64_MAX : ends[rank];
+    if (is_none)
+        step->most = INT64_MIN;
+}
+
+bool scan_step_applies(const struct scan_step *step, const struct scan_worker *state) {
+    if (!step->is_near || step->join->is_everywhere)
+        return true;
+    for (int s = 0; s < state->n_segments; s++) {
+        int64_t min, max;
+        if (!sx_row_group_integers(state->groups[state->segments[s].group], step->keys[0], &min, &max) ||
+            min < step->least || max > step->most)
+            return false;
+    }
+    return true;
 }
 
 static enum sx_status make_join_step(struct scan_step *step, struct sx_run *run,
@@ -50,8 +77,9 @@ static enum sx_status make_join_step(struct scan_step *step, struct sx_run *run,
         return sx_no_memory(error, "a scan's filter");
     step->join = filter->join;
     step->keys = filter->columns;
-    step->crosses = filter->crosses;
-    step->join->bloom.is_wanted |= step->crosses || n_keys > 1;
+    step->reach = filter->reach;
+    set_range(step, run);
+    step->join->bloom.is_wanted |= (step->reach != SX_REACH_RANK && !step->is_near) || n_keys > 1;
     for (int32_t k = 0; k < n_keys; k++)
         used[filter->columns[k]] = true;
     return set_columns(step, run, used, plan->n_columns, error);

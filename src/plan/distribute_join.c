@@ -118,6 +118,8 @@ static struct sx_plan *repartition(struct distribution *d, struct sx_plan *plan,
     plan->children[1] = distribute_by(d, plan->children[1], &spreads[1], build_keys, at.n_keys, at.ends);
     if (!plan->children[0] || !plan->children[1])
         return NULL;
+    if (join->n_keys == 1)
+        plan->u.join.ends = at.ends;
     const bool probe_stays = plan->children[0] == before[0], build_stays = plan->children[1] == before[1];
     const bool adaptive = !build_stays && !keeps_build_rows(join->kind);
     if (adaptive) {

@@ -105,6 +105,9 @@ struct sx_join_plan {
      * on the first n_mark_group keys (which are null_equal). 0 for a plain IN. */
     int32_t n_mark_group;
     bool build_is_everywhere; /* several ranks, and each has all of the build side */
+    /* Several ranks, one key: rows of both sides are where an exchange with these ends would send them,
+     * unless the build side turns out to be broadcast. NULL: no. */
+    const int64_t *ends;
 };
 
 struct sx_aggregate_call {

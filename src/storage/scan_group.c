@@ -81,6 +81,14 @@ void scan_group_free(struct scan_group *first) {
     }
 }
 
+bool sx_row_group_integers(const struct sx_row_group *group, int column, int64_t *out_min, int64_t *out_max) {
+    const struct scan_group *own = (const struct scan_group *)group;
+    const struct scan_unit *unit = &own->scan->units[own->unit];
+    const struct sx_file_column *stored = scan_column(own->scan, unit, column);
+    const struct sx_bounds bounds = sx_chunk_bounds(stored, scan_chunk(own->scan, unit, column));
+    return sx_bounds_integers(stored, &bounds, out_min, out_max);
+}
+
 /* ---- row groups and batches ---- */
 
 size_t scan_unit_bytes(const struct sx_scan *scan, const struct scan_unit *unit) {
@@ -107,6 +115,8 @@ static enum sx_status read_unit(struct sx_scan *scan, const struct scan_unit *un
     int64_t rows = scan_unit_rows(scan, unit), kept = sx_row_ranges_rows(&selection.rows);
     if (status == SX_OK && kept > 0)
         status = scan_fetch(scan, unit, &selection, out_group, &unit_is_cold, error);
+    if (*out_group)
+        (*out_group)->unit = (int)(unit - scan->units);
     sx_arena_release(&selection.arena);
     *is_cold |= unit_is_cold;
     tally->pruned_rows += rows - kept;

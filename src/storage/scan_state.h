@@ -91,7 +91,8 @@ struct scan_group {
     struct sx_page_list pages;
     struct sx_stored_span *spans; /* of all columns */
     int n_spans;
-    int batch;
+    int unit;
+    int batch;           /* of the first one in it */
     size_t queued_bytes; /* what it counts for in the queue */
     struct scan_tally tally;
     struct scan_group *next; /* first of the next batch in the queue */

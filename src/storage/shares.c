@@ -4,6 +4,10 @@
 #include "storage/bounds.h"
 #include "storage/scan_state.h"
 
+/* A row group whose least value is an earlier share's has this many values at the least: else too many of its
+ * rows may be the earlier share's. */
+enum { LEAST_WIDTH = 16 };
+
 /* A table as it is walked through, row group by row group. */
 struct walk {
     const char *const *columns;
@@ -60,7 +64,8 @@ static bool add_groups(struct walk *walk, const struct sx_footer *footer) {
             return false;
         if (share != walk->share)
             begin_share(walk, share);
-        if (min < walk->floor)
+        const bool is_first = walk->floor == INT64_MIN;
+        if (min < walk->floor || (!is_first && min == walk->floor && max - LEAST_WIDTH < min))
             return false;
         walk->most = max > walk->most ? max : walk->most;
     }
