@@ -74,7 +74,9 @@ def make_tpch(directory):
 
 
 def make_numbers(path, rows):
-    table = pa.table({"id": pa.array(range(rows), pa.int64()), "text": [f"some text of row {i}" for i in range(rows)]})
+    """Of each id one, in order, and as `mixed` in none, so that rows have to travel where ranks join by it."""
+    table = pa.table({"id": pa.array(range(rows), pa.int64()), "text": [f"some text of row {i}" for i in range(rows)],
+                      "mixed": pa.array([i * 7919 % rows for i in range(rows)], pa.int64())})
     pq.write_table(table, path, row_group_size=GROUP_ROWS, compression="none", use_dictionary=False)
 
 
@@ -135,7 +137,7 @@ def check_analyze(tables):
 
 def check_filter(tables):
     """Rows without a partner on any rank are dropped by the scan: as many as there are, but for a few that the filter lets pass."""
-    sql = "SELECT count(*) FROM numbers a JOIN (SELECT id * 60 AS id FROM numbers WHERE id < 200) b ON a.id = b.id"
+    sql = "SELECT count(*) FROM numbers a JOIN (SELECT id * 60 AS id FROM numbers WHERE id < 200) b ON a.mixed = b.id"
     run = ask_stachio(tables, sql, "--fallback", "forbid", env=environment(3, 0)).succeeded()
     require("200" in run.out.decode(), str(run))
     out = ask_stachio(tables, sql, "--analyze", env=environment(3, 0)).succeeded().out.decode()
@@ -170,7 +172,7 @@ def check_packed(tables):
     """Packed frames are fewer bytes; off, and within a host by default, they go as they are. (A GPU packs no strings, and others
     by the link's pace.)"""
     is_cuda = os.environ.get("STACHIO_DEVICE") == "cuda"
-    sql = "SELECT count(*) FROM numbers a JOIN numbers b ON a.id = b.id" + ("" if is_cuda else " AND a.text = b.text")
+    sql = "SELECT count(*) FROM numbers a JOIN numbers b ON a.mixed = b.mixed" + ("" if is_cuda else " AND a.text = b.text")
     for mode, packed in [("on", True), ("off", False)] + ([] if is_cuda else [("auto", False)]):
         out = ask_stachio(tables, sql, "--analyze", "--shuffle-compression", mode, env=environment(2, 0)).succeeded().out.decode()
         require(("MB sent (packed, " in out) == packed, out)
