@@ -88,6 +88,7 @@ struct sx_exchange {
     struct exchange_range *range; /* where rows go by ranges; else NULL */
     struct sx_evaluator places;   /* of rows, where the plan has ends: to a number whose high bits tell the */
     int n_places;                 /* part out of so many, a power of two; 0: the plan has no ends */
+    int64_t least, most;          /* with ends: the keys that this rank gets */
     enum exchange_mode mode;      /* set when the pipeline opens */
     struct sx_evaluator keys;
     struct sx_type *types;
@@ -178,6 +179,8 @@ SX_MUST_CHECK enum sx_status exchange_ends_create(struct sx_exchange *exchange, 
 /* Numbers (U64, FLAT) of a batch's rows, whose high bits are their parts, of which rank r has part r. */
 SX_MUST_CHECK enum sx_status exchange_places(struct sx_worker *worker, struct sx_evaluator *places,
                                              const struct sx_batch *batch, struct sx_tensor *out_places);
+/* Whether it is known that the batch that is sent stays here as a whole. */
+bool exchange_keeps_all(const struct sx_exchange *exchange, const struct sx_worker *worker);
 /* `sum` (NULL: 0) and, where is_beyond, a part out of n_parts of U64's range; NULL: no memory. */
 struct sx_expression *exchange_add_part(struct sx_arena *arena, struct sx_expression *sum,
                                         struct sx_expression *is_beyond, int n_parts);

@@ -25,12 +25,23 @@ static struct sx_expression *is_beyond(struct sx_arena *arena, struct sx_express
     return sx_make_call(arena, SX_FN_IS_TRUE, type, &after, 1);
 }
 
+void sx_ends_range(const int64_t *ends, const struct sx_net *net, int64_t *out_least, int64_t *out_most) {
+    const int rank = sx_net_rank(net);
+    *out_least = INT64_MIN;
+    *out_most = rank == sx_net_size(net) - 1 ? INT64_MAX : ends[rank];
+    if (rank > 0 && __builtin_add_overflow(ends[rank - 1], 1, out_least)) {
+        *out_least = INT64_MAX;
+        *out_most = INT64_MIN;
+    }
+}
+
 enum sx_status exchange_ends_create(struct sx_exchange *exchange, struct sx_run *run,
                                     struct sx_error *error) {
     const struct sx_exchange_plan *plan = &exchange->plan->u.exchange;
     struct sx_expression *sum = NULL;
     if (!plan->ends)
         return SX_OK;
+    sx_ends_range(plan->ends, run->options.net, &exchange->least, &exchange->most);
     for (exchange->n_places = 1; exchange->n_places < exchange->n_ranks;)
         exchange->n_places *= 2;
     for (int r = 0; r < exchange->n_ranks - 1; r++) {
@@ -52,4 +63,12 @@ enum sx_status exchange_places(struct sx_worker *worker, struct sx_evaluator *pl
         sx_ops(worker)->concat(worker->stream, made.type, &one, 1, SX_CONCAT_SHARED, out_places);
     sx_tensor_release(&made);
     return status;
+}
+
+bool exchange_keeps_all(const struct sx_exchange *exchange, const struct sx_worker *worker) {
+    const struct sx_exchange_plan *plan = &exchange->plan->u.exchange;
+    const struct sx_source *source = exchange->workers[worker->index].driven->source;
+    return plan->scan && source->scan == plan->scan &&
+           sx_scan_source_is_within((const struct sx_scan_source *)source, worker, plan->scan_column,
+                                    exchange->least, exchange->most, exchange->rank == 0);
 }

@@ -30,6 +30,15 @@ enum sx_status exchange_keep(struct sx_exchange *exchange, struct sx_worker *wor
     return SX_OK;
 }
 
+static enum sx_status keep_all(struct sx_exchange *exchange, struct sx_worker *worker,
+                               const struct sx_batch *batch) {
+    struct sx_batch same = {0};
+    SX_TRY(sx_batch_share(batch, &same, sx_worker_error(worker)));
+    const enum sx_status status = exchange_keep(exchange, worker, &same);
+    sx_batch_release(&same);
+    return status;
+}
+
 static enum sx_status keep_some(struct sx_exchange *exchange, struct sx_worker *worker,
                                 const struct sx_batch *batch, const struct sx_tensor *index) {
     struct sx_batch made = {0};
@@ -183,13 +192,8 @@ static enum sx_status send_host_parts(struct sx_exchange *exchange, struct sx_wo
 
 static enum sx_status send_parts(struct sx_exchange *exchange, struct sx_worker *worker,
                                  const struct sx_batch *batch, const struct sx_row_parts *parts) {
-    struct sx_batch same = {0};
-    if (parts->offsets[parts->own + 1] - parts->offsets[parts->own] == batch->rows) {
-        SX_TRY(sx_batch_share(batch, &same, sx_worker_error(worker)));
-        const enum sx_status status = exchange_keep(exchange, worker, &same);
-        sx_batch_release(&same);
-        return status;
-    }
+    if (parts->offsets[parts->own + 1] - parts->offsets[parts->own] == batch->rows)
+        return keep_all(exchange, worker, batch);
     return worker->stream->backend->traits.is_host
                ? send_host_parts(exchange, worker, batch, parts)
                : exchange_device_send_parts(exchange, worker, batch, parts);
@@ -335,7 +339,11 @@ static enum sx_status send_consume(struct sx_sink *sink, struct sx_worker *worke
         return SX_OK;
     switch (exchange->mode) {
     case EXCHANGE_TO_HASH:
-        return send_in_turn(exchange, worker, batch, exchange->n_places > 0 ? send_by_ends : send_by_hash);
+        if (exchange->n_places == 0)
+            return send_in_turn(exchange, worker, batch, send_by_hash);
+        if (!exchange_keeps_all(exchange, worker))
+            return send_by_ends(exchange, worker, batch);
+        break;
     case EXCHANGE_TO_RANGE: return send_in_turn(exchange, worker, batch, send_by_range);
     case EXCHANGE_TO_ALL: SX_TRY(send_whole(exchange, worker, batch)); break;
     case EXCHANGE_TO_ROOT:

@@ -40,6 +40,11 @@ SX_MUST_CHECK enum sx_status sx_collector_source(struct sx_run *run, struct sx_c
                                                  const char *name, struct sx_source **out_source,
                                                  struct sx_error *error);
 
+/* ---- exchange_ends.c ---- */
+
+/* The keys that an exchange with these ends sends to this rank; none: most is below least. */
+void sx_ends_range(const int64_t *ends, const struct sx_net *net, int64_t *out_least, int64_t *out_most);
+
 /* ---- scan.c ---- */
 
 struct sx_join_build;
@@ -69,6 +74,10 @@ SX_MUST_CHECK enum sx_status sx_scan_create_sample(struct sx_run *run, const str
 /* From now on rows whose value in `column` (of the scan's columns) is NULL or outside of [min, max] need not
  * come. Columns of types without a range are left alone. Thread-safe. */
 void sx_scan_source_restrict(struct sx_scan_source *source, int32_t column, int64_t min, int64_t max);
+/* Whether all of the worker's last batch, or of rows that it was made of, have values in [least, most] in the
+ * column (of the scan's columns), or NULL and are_nulls. False: it is not known. */
+bool sx_scan_source_is_within(const struct sx_scan_source *source, const struct sx_worker *worker,
+                              int32_t column, int64_t least, int64_t most, bool are_nulls);
 const struct sx_plan *sx_scan_source_plan(const struct sx_scan_source *source);
 void sx_scan_source_progress(const struct sx_scan_source *source, struct sx_exec_progress *progress);
 

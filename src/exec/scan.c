@@ -361,6 +361,11 @@ void sx_scan_source_progress(const struct sx_scan_source *source, struct sx_exec
     progress->pruned_rows += scan.pruned_rows;
 }
 
+bool sx_scan_source_is_within(const struct sx_scan_source *source, const struct sx_worker *worker,
+                              int32_t column, int64_t least, int64_t most, bool are_nulls) {
+    return scan_chunk_is_within(&source->workers[worker->index], column, least, most, are_nulls);
+}
+
 void sx_scan_source_restrict(struct sx_scan_source *source, int32_t column, int64_t min, int64_t max) {
     sx_scan_restrict(source->scan, column, min, max);
 }

@@ -85,6 +85,9 @@ SX_MUST_CHECK enum sx_status scan_bring(struct sx_scan_source *scan, struct sx_w
                                         struct scan_worker *state, const int32_t *columns, int32_t n_columns);
 /* Takes rows of the batch for the next chunk, and tells how many; 0: the batch is through. */
 int64_t scan_next_chunk(const struct sx_scan_source *scan, struct scan_worker *state);
+/* Whether all values of the column in the chunk are in [least, most], or NULL and are_nulls. */
+bool scan_chunk_is_within(const struct scan_worker *state, int32_t column, int64_t least, int64_t most,
+                          bool are_nulls);
 /* Number of the chunk's first row in the table. */
 int64_t scan_chunk_sequence(const struct scan_worker *state);
 /* Decodes columns for the rows that are left of the chunk, unless that is done. */

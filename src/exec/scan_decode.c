@@ -109,6 +109,18 @@ int64_t scan_next_chunk(const struct sx_scan_source *scan, struct scan_worker *s
     return rows;
 }
 
+bool scan_chunk_is_within(const struct scan_worker *state, int32_t column, int64_t least, int64_t most,
+                          bool are_nulls) {
+    for (int s = 0; s < state->n_segments; s++) {
+        int64_t min, max;
+        bool has_nulls;
+        if (!sx_row_group_integers(state->groups[state->segments[s].group], column, &min, &max, &has_nulls) ||
+            min < least || max > most || (has_nulls && !are_nulls))
+            return false;
+    }
+    return true;
+}
+
 int64_t scan_chunk_sequence(const struct scan_worker *state) {
     const struct scan_segment *first = &state->segments[0];
     return state->groups[first->group]->first_row + first->first;

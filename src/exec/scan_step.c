@@ -46,26 +46,13 @@ bool scan_step_needs_bloom(const struct scan_step *step) {
 static void set_range(struct scan_step *step, const struct sx_run *run) {
     const int64_t *ends = step->join->plan->u.join.ends;
     step->is_near = step->reach == SX_REACH_RANKS && ends && run->options.net;
-    if (!step->is_near)
-        return;
-    const int rank = sx_net_rank(run->options.net), n_ranks = sx_net_size(run->options.net);
-    const bool is_none = rank > 0 && ends[rank - 1] == INT64_MAX; /* the range */
-    step->least = rank == 0 ? INT64_MIN : is_none ? INT64_MAX : ends[rank - 1] + 1;
-    step->most = rank == n_ranks - 1 ? INT64_MAX : ends[rank];
-    if (is_none)
-        step->most = INT64_MIN;
+    if (step->is_near)
+        sx_ends_range(ends, run->options.net, &step->least, &step->most);
 }
 
 bool scan_step_applies(const struct scan_step *step, const struct scan_worker *state) {
-    if (!step->is_near || step->join->is_everywhere)
-        return true;
-    for (int s = 0; s < state->n_segments; s++) {
-        int64_t min, max;
-        if (!sx_row_group_integers(state->groups[state->segments[s].group], step->keys[0], &min, &max) ||
-            min < step->least || max > step->most)
-            return false;
-    }
-    return true;
+    return !step->is_near || step->join->is_everywhere ||
+           scan_chunk_is_within(state, step->keys[0], step->least, step->most, true);
 }
 
 static enum sx_status make_join_step(struct scan_step *step, struct sx_run *run,

@@ -77,6 +77,7 @@ struct sx_plan *distribute_by(struct distribution *d, struct sx_plan *child, con
     if (made && ends) {
         made->u.exchange.ends = ends;
         made->u.exchange.n_ends = d->options->n_ranks - 1;
+        distribute_find_scan(&made->u.exchange, child);
     }
     return made;
 }

@@ -81,6 +81,16 @@ const int64_t *distribute_ends(struct distribution *d, const struct sx_plan *chi
                : NULL;
 }
 
+void distribute_find_scan(struct sx_exchange_plan *exchange, const struct sx_plan *child) {
+    int32_t column = exchange->keys[0]->column;
+    const struct sx_plan *scan =
+        exchange->keys[0]->kind == SX_EXPR_COLUMN ? find_scan(child, true, &column) : NULL;
+    if (!scan)
+        return;
+    exchange->scan = &scan->u.scan;
+    exchange->scan_column = scan->u.scan.projection[column];
+}
+
 bool distribute_same_ends(const struct distribution *d, const int64_t *a, const int64_t *b) {
     return a == b || (a && b && memcmp(a, b, (size_t)(d->options->n_ranks - 1) * sizeof *a) == 0);
 }

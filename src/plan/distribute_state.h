@@ -71,6 +71,8 @@ struct sx_plan *distribute_join(struct distribution *d, struct sx_plan *plan, st
  * if these do not turn out to be broadcasts. */
 const int64_t *distribute_ends(struct distribution *d, const struct sx_plan *child,
                                const struct sx_expression *key, bool is_moved);
+/* Sets scan and scan_column of an exchange with ends. */
+void distribute_find_scan(struct sx_exchange_plan *exchange, const struct sx_plan *child);
 bool distribute_same_ends(const struct distribution *d, const int64_t *a, const int64_t *b);
 
 /* ---- distribute_replicate.c ---- */

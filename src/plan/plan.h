@@ -180,6 +180,8 @@ struct sx_exchange_plan {
      * it, else the last one. n_ranks - 1; NULL: by hash. */
     const int64_t *ends;
     int32_t n_ends;
+    const struct sx_scan_plan *scan; /* with ends: whose scan->columns[scan_column] the key is, if rows */
+    int32_t scan_column;             /* come straight from there; else NULL */
     /* HASH, directly below a join: when the build side turns out to be small, its exchange becomes a
      * BROADCAST and the probe side's rows stay where they are. */
     bool adaptive;

@@ -127,9 +127,10 @@ SX_MUST_CHECK enum sx_status sx_scan_next(struct sx_scan *scan, struct sx_row_gr
 /* The whole batch. */
 void sx_row_group_release(struct sx_row_group *first);
 
-/* Numbers that no value of a column is below or above, NULLs aside; false: they are not known, or the column
- * is not of integers or dates. */
-bool sx_row_group_integers(const struct sx_row_group *group, int column, int64_t *out_min, int64_t *out_max);
+/* Numbers that no value of a column is below or above, and whether there may be NULLs besides; false: they
+ * are not known, or the column is not of integers or dates. */
+bool sx_row_group_integers(const struct sx_row_group *group, int column, int64_t *out_min, int64_t *out_max,
+                           bool *out_nulls);
 
 /* Puts "FILE, row group N, column C" in front of a decoding error. */
 enum sx_status sx_row_group_error(const struct sx_row_group *group, const struct sx_scan *scan, int column,

@@ -81,11 +81,13 @@ void scan_group_free(struct scan_group *first) {
     }
 }
 
-bool sx_row_group_integers(const struct sx_row_group *group, int column, int64_t *out_min, int64_t *out_max) {
+bool sx_row_group_integers(const struct sx_row_group *group, int column, int64_t *out_min, int64_t *out_max,
+                           bool *out_nulls) {
     const struct scan_group *own = (const struct scan_group *)group;
     const struct scan_unit *unit = &own->scan->units[own->unit];
     const struct sx_file_column *stored = scan_column(own->scan, unit, column);
     const struct sx_bounds bounds = sx_chunk_bounds(stored, scan_chunk(own->scan, unit, column));
+    *out_nulls = stored->is_optional && bounds.n_nulls != 0;
     return sx_bounds_integers(stored, &bounds, out_min, out_max);
 }
 
