@@ -12,6 +12,7 @@ enum { LEAST_WIDTH = 16 };
 struct walk {
     const char *const *columns;
     int n_columns, key, n_shares;
+    int *leaves; /* the columns' in the file that is looked at; -1: it has none */
     sx_u128 total, before; /* bytes */
     int share;             /* the last row group's; -1: none yet */
     bool has_two;          /* shares with row groups */
@@ -22,12 +23,17 @@ struct walk {
 /* As scan_unit_bytes. */
 static size_t group_bytes(const struct walk *walk, const struct sx_footer *footer, int group) {
     size_t bytes = 1;
-    for (int c = 0; c < walk->n_columns && footer->groups[group].n_rows > 0; c++) {
-        const int at = sx_footer_find(footer, walk->columns[c]);
-        if (at >= 0)
-            bytes += (size_t)footer->groups[group].chunks[footer->columns[at].leaf].stored_bytes;
-    }
+    for (int c = 0; c < walk->n_columns && footer->groups[group].n_rows > 0; c++)
+        if (walk->leaves[c] >= 0)
+            bytes += (size_t)footer->groups[group].chunks[walk->leaves[c]].stored_bytes;
     return bytes;
+}
+
+static void find_leaves(struct walk *walk, const struct sx_footer *footer) {
+    for (int c = 0; c < walk->n_columns; c++) {
+        const int at = sx_footer_find(footer, walk->columns[c]);
+        walk->leaves[c] = at < 0 ? -1 : footer->columns[at].leaf;
+    }
 }
 
 static bool add_bytes(struct walk *walk, const struct sx_footer *footer) {
@@ -80,6 +86,7 @@ static enum sx_status each_file(struct sx_storage *storage, const char *const *f
         struct sx_footer *footer;
         struct sx_file_stamp stamp;
         SX_TRY(sx_footer_cache_get(storage->footers, files[f], &footer, &stamp, error));
+        find_leaves(walk, footer);
         *out_known = look(walk, footer);
         sx_footer_release(footer);
     }
@@ -97,11 +104,17 @@ enum sx_status sx_storage_share_ends(struct sx_storage *storage, const char *con
                         .most = INT64_MIN,
                         .floor = INT64_MIN,
                         .ends = out_ends};
+    enum sx_status status = SX_OK;
     *out_found = true;
-    SX_TRY(each_file(storage, files, n_files, &walk, add_bytes, out_found, error));
-    SX_TRY(each_file(storage, files, n_files, &walk, add_groups, out_found, error));
+    walk.leaves = calloc((size_t)n_columns + 1, sizeof *walk.leaves);
+    if (!walk.leaves)
+        return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for a table's shares");
+    SX_GO(each_file(storage, files, n_files, &walk, add_bytes, out_found, error));
+    SX_GO(each_file(storage, files, n_files, &walk, add_groups, out_found, error));
     for (int s = walk.share < 0 ? 0 : walk.share; s < n_shares - 1; s++)
         out_ends[s] = walk.most;
     *out_found = *out_found && walk.has_two;
-    return SX_OK;
+out:
+    free(walk.leaves);
+    return status;
 }
