@@ -85,15 +85,24 @@ enum sx_status join_bloom_words(struct sx_worker *worker, const uint64_t *values
     SX_GO(sx_batch_create(1, n_words, &host, sx_worker_error(worker)));
     SX_GO(sx_tensor_create(worker->run->options.pool, sx_type_of(SX_TYPE_U64), n_words, false,
                            &host.columns[0], sx_worker_error(worker)));
-    if (values)
-        memcpy(host.columns[0].values, values, (size_t)n_words * sizeof *values);
-    else
-        memset(host.columns[0].values, 0, (size_t)n_words * sizeof *values);
+    memcpy(host.columns[0].values, values, (size_t)n_words * sizeof *values);
     SX_GO(sx_ops(worker)->batch_from_host(worker->stream, &host, &made));
     sx_tensor_share(&made.columns[0], out_words);
 out:
     sx_batch_release(&host);
     sx_batch_release(&made);
+    return status;
+}
+
+/* A filter of no keys, made where it will be. */
+static enum sx_status empty_words(struct sx_worker *worker, int64_t n_words, struct sx_tensor *out_words) {
+    const struct sx_scalar zero = {.type = sx_type_of(SX_TYPE_U64)};
+    struct sx_tensor zeros = {0};
+    const struct sx_tensor *one = &zeros;
+    SX_TRY(sx_ops(worker)->constant(worker->stream, &zero, n_words, &zeros));
+    const enum sx_status status =
+        sx_ops(worker)->concat(worker->stream, zero.type, &one, 1, SX_CONCAT_SHARED, out_words);
+    sx_tensor_release(&zeros);
     return status;
 }
 
@@ -126,7 +135,7 @@ enum sx_status join_bloom_open(struct sx_join_bloom *bloom, struct sx_worker *wo
     if (!is_local)
         status = count_kept(bloom, worker, &rows);
     if (status == SX_OK && rows > 0 && words_of(rows) <= most_words(worker, is_local))
-        status = join_bloom_words(worker, NULL, words_of(rows), &bloom->words);
+        status = empty_words(worker, words_of(rows), &bloom->words);
     return status;
 }
 

@@ -37,7 +37,7 @@ SX_MUST_CHECK enum sx_status join_bloom_merge(struct sx_join_bloom *bloom, struc
 SX_MUST_CHECK enum sx_status join_bloom_select(const struct sx_join_bloom *bloom, struct sx_worker *worker,
                                                const struct sx_batch *keys, struct sx_tensor *out_selection);
 
-/* A filter's words in the backend's memory; `values` (host memory) NULL: zeros. */
+/* A filter's words in the backend's memory, from host memory. */
 SX_MUST_CHECK enum sx_status join_bloom_words(struct sx_worker *worker, const uint64_t *values,
                                               int64_t n_words, struct sx_tensor *out_words);
 

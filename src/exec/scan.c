@@ -91,10 +91,8 @@ static enum sx_status take_step(struct sx_scan_source *scan, struct sx_worker *w
     struct scan_step *step = &scan->steps[state->order[i]];
     struct sx_tensor passing = {0};
     enum sx_status status = SX_OK;
-    if (!scan_step_applies(step, state))
-        return SX_OK;
     SX_TRY(scan_decode(scan, worker, state, step->columns, step->n_columns));
-    SX_TRY(scan_step_select(step, worker, chunk, &passing));
+    SX_TRY(scan_step_select(step, worker, state, &passing));
     if (passing.length == 0)
         chunk->rows = 0;
     else if (passing.length < chunk->rows)
@@ -224,8 +222,10 @@ static void scan_destroy(struct sx_run *run, struct sx_operator *op) {
         sx_batch_release(&state->work.columns);
         scan_drop_batch(scan, &run->workers[w], state);
     }
-    for (int32_t i = 0; i < scan->n_steps; i++)
+    for (int32_t i = 0; i < scan->n_steps; i++) {
         sx_evaluator_release(run, &scan->steps[i].conjunct);
+        sx_evaluator_release(run, &scan->steps[i].others);
+    }
     sx_scan_close(scan->scan);
 }
 

@@ -16,8 +16,9 @@ struct scan_step {
     const int32_t *keys; /* columns of the join's keys */
     enum sx_filter_reach reach;
     bool is_near; /* the join's table tells of rows with keys from `least` to `most`, and of no others, */
-    int64_t least, most; /* unless all ranks have all of it */
-    bool is_off;         /* it needs a filter that the join does not have */
+    int64_t least, most;        /* unless all ranks have all of it */
+    struct sx_evaluator others; /* near: of the key, and whether the table has it: whether the row passes */
+    bool is_off;                /* it needs a filter that the join does not have */
     atomic_int_fast64_t rows_in;
     atomic_int_fast64_t rows_out;
     atomic_int_fast64_t nanoseconds;
@@ -103,14 +104,12 @@ SX_MUST_CHECK enum sx_status scan_steps_create(struct sx_scan_source *scan, stru
                                                struct sx_error *error);
 /* It looks at the join's bloom filter, which its table can't stand in for. */
 bool scan_step_needs_bloom(const struct scan_step *step);
-/* Whether the step tells of all rows of the chunk; else none may be dropped. */
-bool scan_step_applies(const struct scan_step *step, const struct scan_worker *state);
 /* Sets worker->order by what has been measured so far; steps that drop next to nothing are left out if they
  * may be. */
 void scan_steps_order(struct sx_scan_source *scan, struct scan_worker *state);
 /* Rows of the chunk that pass: I32 positions among the rows that are left. */
 SX_MUST_CHECK enum sx_status scan_step_select(struct scan_step *step, struct sx_worker *worker,
-                                              const struct scan_chunk *chunk,
+                                              const struct scan_worker *state,
                                               struct sx_tensor *out_selection);
 
 #endif

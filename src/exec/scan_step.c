@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "exec/make.h"
 #include "exec/scan.h"
 
 struct column_set {
@@ -42,17 +43,38 @@ bool scan_step_needs_bloom(const struct scan_step *step) {
            (step->reach != SX_REACH_RANK && !step->is_near && !step->join->is_everywhere);
 }
 
-/* Which rows of the scan go to this rank, if they are told by ranges of the join's key. */
-static void set_range(struct scan_step *step, const struct sx_run *run) {
-    const int64_t *ends = step->join->plan->u.join.ends;
-    step->is_near = step->reach == SX_REACH_RANKS && ends && run->options.net;
-    if (step->is_near)
-        sx_ends_range(ends, run->options.net, &step->least, &step->most);
+/* passes OR (input 0, compared with the value) */
+static struct sx_expression *or_compares(struct sx_arena *arena, struct sx_expression *passes,
+                                         enum sx_function function, struct sx_type type, int64_t value) {
+    const struct sx_type boolean = sx_type_of(SX_TYPE_BOOL);
+    const struct sx_scalar end = {.type = type, .v.i64 = value};
+    struct sx_expression *sides[] = {sx_make_column(arena, 0, type), sx_make_constant(arena, &end)};
+    struct sx_expression *both[] = {passes, sx_make_call(arena, function, boolean, sides, 2)};
+    return sx_make_call(arena, SX_FN_OR, boolean, both, 2);
 }
 
-bool scan_step_applies(const struct scan_step *step, const struct scan_worker *state) {
-    return !step->is_near || step->join->is_everywhere ||
-           scan_chunk_is_within(state, step->keys[0], step->least, step->most, true);
+/* Input 0 is the key, input 1 whether this rank's table has it; rows that other ranks get pass. */
+static struct sx_expression *passes_of(struct sx_arena *arena, const int64_t *ends, const struct sx_net *net,
+                                       struct sx_type type) {
+    const int rank = sx_net_rank(net);
+    struct sx_expression *passes = sx_make_column(arena, 1, sx_type_of(SX_TYPE_BOOL));
+    if (rank > 0)
+        passes = or_compares(arena, passes, SX_FN_LE, type, ends[rank - 1]);
+    return rank < sx_net_size(net) - 1 ? or_compares(arena, passes, SX_FN_GT, type, ends[rank]) : passes;
+}
+
+/* Which rows of the scan go to this rank, if they are told by ranges of the join's key. */
+static enum sx_status set_range(struct scan_step *step, struct sx_run *run, struct sx_type type,
+                                struct sx_error *error) {
+    const int64_t *ends = step->join->plan->u.join.ends;
+    const struct sx_type types[] = {type, sx_type_of(SX_TYPE_BOOL)};
+    step->is_near = step->reach == SX_REACH_RANKS && ends && run->options.net;
+    if (!step->is_near)
+        return SX_OK;
+    sx_ends_range(ends, run->options.net, &step->least, &step->most);
+    struct sx_expression *passing = passes_of(&run->arena, ends, run->options.net, type);
+    return passing ? sx_evaluator_init(run, &passing, 1, types, 2, &step->others, error)
+                   : sx_no_memory(error, "a scan's filter");
 }
 
 static enum sx_status make_join_step(struct scan_step *step, struct sx_run *run,
@@ -65,7 +87,7 @@ static enum sx_status make_join_step(struct scan_step *step, struct sx_run *run,
     step->join = filter->join;
     step->keys = filter->columns;
     step->reach = filter->reach;
-    set_range(step, run);
+    SX_TRY(set_range(step, run, plan->columns[filter->columns[0]].type, error));
     step->join->bloom.is_wanted |= (step->reach != SX_REACH_RANK && !step->is_near) || n_keys > 1;
     for (int32_t k = 0; k < n_keys; k++)
         used[filter->columns[k]] = true;
@@ -125,25 +147,57 @@ void scan_steps_order(struct sx_scan_source *scan, struct scan_worker *state) {
     }
 }
 
+/* The positions in *selection, and those of rows that other ranks get. */
+static enum sx_status add_others(struct scan_step *step, struct sx_worker *worker,
+                                 const struct sx_tensor *key, struct sx_tensor *selection) {
+    struct sx_batch batch = {0};
+    struct sx_tensor passing = {0};
+    enum sx_status status;
+    SX_GO(sx_batch_create(2, key->length, &batch, sx_worker_error(worker)));
+    sx_tensor_share(key, &batch.columns[0]);
+    SX_GO(sx_ops(worker)->index_to_mask(worker->stream, selection, key->length, &batch.columns[1]));
+    SX_GO(sx_evaluator_select(&step->others, worker, &batch, &passing));
+    sx_tensor_release(selection);
+    *selection = passing;
+out:
+    sx_batch_release(&batch);
+    return status;
+}
+
+/* By the join's table. */
+static enum sx_status select_by_table(struct scan_step *step, struct sx_worker *worker,
+                                      const struct scan_worker *state, struct sx_tensor *out_selection) {
+    const struct sx_tensor *key = &state->work.columns.columns[step->keys[0]];
+    SX_TRY(sx_ops(worker)->join_filter(worker->stream, step->join->table, key, NULL, out_selection));
+    if (!step->is_near || step->join->is_everywhere ||
+        scan_chunk_is_within(state, step->keys[0], step->least, step->most, true))
+        return SX_OK;
+    const enum sx_status status = add_others(step, worker, key, out_selection);
+    if (status != SX_OK)
+        sx_tensor_release(out_selection);
+    return status;
+}
+
 /* Rows that may have a partner in the join's table, or in that of some rank. */
 static enum sx_status select_by_join(struct scan_step *step, struct sx_worker *worker,
-                                     const struct sx_batch *columns, struct sx_tensor *out_selection) {
+                                     const struct scan_worker *state, struct sx_tensor *out_selection) {
     struct sx_batch keys = {0};
     if (!scan_step_needs_bloom(step))
-        return sx_ops(worker)->join_filter(worker->stream, step->join->table,
-                                           &columns->columns[step->keys[0]], NULL, out_selection);
-    SX_TRY(sx_batch_gather(worker, columns, step->keys, step->join->plan->u.join.n_keys, NULL, &keys));
+        return select_by_table(step, worker, state, out_selection);
+    SX_TRY(sx_batch_gather(worker, &state->work.columns, step->keys, step->join->plan->u.join.n_keys, NULL,
+                           &keys));
     const enum sx_status status = join_bloom_select(&step->join->bloom, worker, &keys, out_selection);
     sx_batch_release(&keys);
     return status;
 }
 
 enum sx_status scan_step_select(struct scan_step *step, struct sx_worker *worker,
-                                const struct scan_chunk *chunk, struct sx_tensor *out_selection) {
+                                const struct scan_worker *state, struct sx_tensor *out_selection) {
+    const struct scan_chunk *chunk = &state->work;
     int64_t begin = sx_clock_ns();
     struct sx_tensor selection = {0};
     if (step->join)
-        SX_TRY(select_by_join(step, worker, &chunk->columns, &selection));
+        SX_TRY(select_by_join(step, worker, state, &selection));
     else
         SX_TRY(sx_evaluator_select(&step->conjunct, worker, &chunk->columns, &selection));
     atomic_fetch_add_explicit(&step->rows_in, chunk->rows, memory_order_relaxed);

@@ -12,7 +12,7 @@ enum { LEAST_WIDTH = 16 };
 struct walk {
     const char *const *columns;
     int n_columns, key, n_shares;
-    int *leaves; /* the columns' in the file that is looked at; -1: it has none */
+    int *leaves;           /* the columns' in the file that is looked at; -1: it has none */
     sx_u128 total, before; /* bytes */
     int share;             /* the last row group's; -1: none yet */
     bool has_two;          /* shares with row groups */

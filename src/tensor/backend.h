@@ -249,7 +249,7 @@ struct sx_backend_ops {
     SX_MUST_CHECK enum sx_status (*partition)(struct sx_stream *stream, const struct sx_tensor *hashes,
                                               int n_parts, struct sx_tensor *out_index, int64_t *out_offsets);
 
-    /* A bloom filter over hashes: `words` is U64 FLAT without nulls, zeroed at first (batch_from_host). Which
+    /* A bloom filter over hashes: `words` is U64 FLAT without nulls, zeroed at first. Which
      * bits belong to a hash is in tensor/semantics.h, so that filters of as many words are merged by OR of
      * their words, whichever backends and ranks made them. bloom_add sets the hashes' bits; it may run at the
      * same time on one filter. */
