@@ -1,7 +1,7 @@
 """Joins and groups by a key in whose order tables are stored: rows meet where they are scanned, and answers are DuckDB's.
 
 Each rank's share of such a table is a range of the key. The tables here have equal keys on both sides of a share's end, NULLs,
-negative keys and dates; others only look as if they were in order, or hold few values.
+negative keys, the largest integer and dates; others only look as if they were in order, or hold few values.
 """
 
 import functools
@@ -21,6 +21,7 @@ from oracle import DuckDB, Tables, ask_stachio, check_equal
 
 EMULATED = os.path.join(os.environ.get("BUILD_DIR", ""), "libstachio_cuda_emulated.so")
 ROWS, GROUP_ROWS = 12000, 500
+LARGEST = 2**31 - 1
 WAYS = [(2, None), (2, 0), (3, 0), (5, 0)]
 
 QUERIES = [
@@ -52,6 +53,10 @@ QUERIES = [
     "SELECT f.k, count(*), sum(t.v) FROM f JOIN t ON f.k = t.k GROUP BY f.k",
     "SELECT k, count(*), sum(x) FROM f GROUP BY k",
     "SELECT count(*), sum(t.v) FROM t JOIN u ON t.k = u.k WHERE u.w < 5",
+    "SELECT count(*), sum(j.x) FROM i JOIN j ON i.k = j.k",
+    "SELECT count(*), sum(j.x), sum(c.x) FROM i JOIN j ON i.k = j.k JOIN (SELECT k, x FROM j WHERE x < 20) c ON c.k = i.k",
+    "SELECT i.k, count(*), sum(j.x) FROM i LEFT JOIN j ON i.k = j.k GROUP BY i.k",
+    "SELECT count(*), sum(j.x) FROM i JOIN j ON i.k = j.k JOIN t ON t.k = i.k",
 ]
 
 
@@ -66,12 +71,15 @@ def make_tables(directory):
     other = numpy.sort(random.integers(-2500, 1500, ROWS // 3))
     mixed = random.integers(-2000, 2000, ROWS)
     few = numpy.sort(random.integers(0, 3, ROWS))
+    narrow = numpy.sort(random.integers(-2000, 2000, 2 * GROUP_ROWS - 1))  # fewer row groups than ranks
     tables = {
         "t": {"k": with_nulls(random, keys, 0.02), "d": (day + keys // 4).astype("datetime64[D]"), "v": random.integers(0, 1000, ROWS),
               "s": [f"text {i % 77}" for i in range(ROWS)]},
         "u": {"k": with_nulls(random, other, 0.02), "d": (day + other // 4).astype("datetime64[D]"), "w": random.integers(0, 1000, ROWS // 3)},
         "m": {"k": mixed, "x": random.integers(0, 300, ROWS)},
         "f": {"k": few, "x": random.integers(0, 300, ROWS)},
+        "i": {"k": numpy.append(narrow, LARGEST).astype("int32")},
+        "j": {"k": random.choice(numpy.append(narrow, [-5000, LARGEST, LARGEST]), ROWS).astype("int32"), "x": random.integers(0, 300, ROWS)},
     }
     for name, columns in tables.items():
         pq.write_table(pa.table(columns), os.path.join(directory, f"{name}.parquet"), row_group_size=GROUP_ROWS)
