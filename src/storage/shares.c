@@ -55,7 +55,7 @@ static void begin_share(struct walk *walk, int share) {
 /* False: the shares are no ranges that follow each other, or it is not known. */
 static bool add_groups(struct walk *walk, const struct sx_footer *footer) {
     const int at = sx_footer_find(footer, walk->columns[walk->key]);
-    if (at < 0)
+    if (at < 0 || walk->total == 0)
         return false;
     const struct sx_file_column *column = &footer->columns[at];
     for (int g = 0; g < footer->n_groups; g++) {
@@ -71,7 +71,8 @@ static bool add_groups(struct walk *walk, const struct sx_footer *footer) {
         if (share != walk->share)
             begin_share(walk, share);
         const bool is_first = walk->floor == INT64_MIN;
-        if (min < walk->floor || (!is_first && min == walk->floor && max - LEAST_WIDTH < min))
+        const bool is_narrow = (uint64_t)max - (uint64_t)min < LEAST_WIDTH;
+        if (min < walk->floor || (!is_first && min == walk->floor && is_narrow))
             return false;
         walk->most = max > walk->most ? max : walk->most;
     }

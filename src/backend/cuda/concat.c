@@ -87,7 +87,8 @@ static bool find_dictionaries(const struct sx_tensor *const *parts, int64_t n, s
         all->begins[all->n + 1] = all->begins[all->n] + parts[i]->dict->values.length;
         all->n++;
     }
-    return all->n == 1 || (all->n > 1 && all->begins[all->n] <= rows / ROWS_AN_ENTRY);
+    const int64_t n_entries = all->begins[all->n];
+    return all->n == 1 || (all->n > 1 && n_entries <= rows / ROWS_AN_ENTRY && n_entries <= INT32_MAX);
 }
 
 static enum sx_status join_dictionaries(struct cuda_stream *stream, const struct dictionaries *all,
