@@ -177,7 +177,7 @@ struct sx_exchange_plan {
     int32_t n_keys;
     const struct sx_order *orders; /* RANGE: of the keys */
     /* HASH by one key, an integer or a date: in place of its hash the first rank r whose ends[r] is not below
-     * it, else the last one. n_ranks - 1; NULL: by hash. */
+     * it, else the last one; rank 0 for NULL. n_ranks - 1; NULL: by hash. */
     const int64_t *ends;
     int32_t n_ends;
     const struct sx_scan_plan *scan; /* with ends: whose scan->columns[scan_column] the key is, if rows */

@@ -317,5 +317,5 @@ bool sx_bounds_integers(const struct sx_file_column *column, const struct sx_bou
         return false;
     *out_min = (int64_t)min.integer;
     *out_max = (int64_t)max.integer;
-    return min.integer == *out_min && max.integer == *out_max;
+    return min.integer == *out_min && max.integer == *out_max && *out_min <= *out_max;
 }

@@ -47,7 +47,7 @@ static void begin_share(struct walk *walk, int share) {
         walk->has_two = true;
         walk->floor = walk->most;
     }
-    for (int s = walk->share < 0 ? 0 : walk->share; s < share; s++)
+    for (int s = walk->share; s >= 0 && s < share; s++)
         walk->ends[s] = walk->most;
     walk->share = share;
 }
@@ -68,11 +68,12 @@ static bool add_groups(struct walk *walk, const struct sx_footer *footer) {
             continue;
         if (!sx_bounds_integers(column, &bounds, &min, &max))
             return false;
+        if (walk->share < 0 && share > 0)
+            return false; /* no value is the end of what is in front */
         if (share != walk->share)
             begin_share(walk, share);
-        const bool is_first = walk->floor == INT64_MIN;
         const bool is_narrow = (uint64_t)max - (uint64_t)min < LEAST_WIDTH;
-        if (min < walk->floor || (!is_first && min == walk->floor && is_narrow))
+        if (min < walk->floor || (walk->has_two && min == walk->floor && is_narrow))
             return false;
         walk->most = max > walk->most ? max : walk->most;
     }
@@ -112,7 +113,7 @@ enum sx_status sx_storage_share_ends(struct sx_storage *storage, const char *con
         return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for a table's shares");
     SX_GO(each_file(storage, files, n_files, &walk, add_bytes, out_found, error));
     SX_GO(each_file(storage, files, n_files, &walk, add_groups, out_found, error));
-    for (int s = walk.share < 0 ? 0 : walk.share; s < n_shares - 1; s++)
+    for (int s = walk.share; s >= 0 && s < n_shares - 1; s++)
         out_ends[s] = walk.most;
     *out_found = *out_found && walk.has_two;
 out:

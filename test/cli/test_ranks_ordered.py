@@ -57,11 +57,23 @@ QUERIES = [
     "SELECT count(*), sum(j.x), sum(c.x) FROM i JOIN j ON i.k = j.k JOIN (SELECT k, x FROM j WHERE x < 20) c ON c.k = i.k",
     "SELECT i.k, count(*), sum(j.x) FROM i LEFT JOIN j ON i.k = j.k GROUP BY i.k",
     "SELECT count(*), sum(j.x) FROM i JOIN j ON i.k = j.k JOIN t ON t.k = i.k",
+    "SELECT count(*), sum(l.v + j.x) FROM l JOIN j ON l.k = j.k",
+    "SELECT l.k, count(*), sum(j.x) FROM l LEFT JOIN j ON l.k = j.k GROUP BY l.k",
+    "SELECT count(*), sum(l.v) FROM l WHERE NOT EXISTS (SELECT 1 FROM j WHERE j.k = l.k AND j.x > 100)",
 ]
 
 
 def with_nulls(random, values, share):
     return pa.array(values, mask=random.random(len(values)) < share)
+
+
+def write_groups(path, columns, sizes):
+    """Row groups of these sizes, so large at the front that some ranks' shares there have no rows."""
+    table, at = pa.table(columns), 0
+    with pq.ParquetWriter(path, table.schema, compression="none", use_dictionary=False) as writer:
+        for size in sizes:
+            writer.write_table(table.slice(at, size), row_group_size=size)
+            at += size
 
 
 def make_tables(directory):
@@ -83,6 +95,7 @@ def make_tables(directory):
     }
     for name, columns in tables.items():
         pq.write_table(pa.table(columns), os.path.join(directory, f"{name}.parquet"), row_group_size=GROUP_ROWS)
+    write_groups(os.path.join(directory, "l.parquet"), {"k": pa.array(keys[:5000], pa.int32()), "v": pa.array(range(5000))}, (4000, 1000))
     return Tables(directory)
 
 
