@@ -159,6 +159,9 @@ void exchange_device_decide(struct exchange_device_packing *packing, const struc
 
 /* ---- exchange_send.c ---- */
 
+/* The least one that is not below n. */
+int exchange_power_of_two(int n);
+
 /* The rows stay on this rank; taken over, unless it fails. */
 SX_MUST_CHECK enum sx_status exchange_keep(struct sx_exchange *exchange, struct sx_worker *worker,
                                            struct sx_batch *batch);

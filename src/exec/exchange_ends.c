@@ -42,8 +42,7 @@ enum sx_status exchange_ends_create(struct sx_exchange *exchange, struct sx_run 
     if (!plan->ends)
         return SX_OK;
     sx_ends_range(plan->ends, run->options.net, &exchange->least, &exchange->most);
-    for (exchange->n_places = 1; exchange->n_places < exchange->n_ranks;)
-        exchange->n_places *= 2;
+    exchange->n_places = exchange_power_of_two(exchange->n_ranks);
     for (int r = 0; r < exchange->n_ranks - 1; r++) {
         sum = exchange_add_part(&run->arena, sum, is_beyond(&run->arena, plan->keys[0], plan->ends[r]),
                                 exchange->n_places);

@@ -314,8 +314,7 @@ enum sx_status exchange_range_find(struct sx_exchange *exchange, struct sx_worke
         return sx_no_memory(sx_worker_error(worker), "a sample");
     sample.first = (sample.step - before % sample.step) % sample.step;
     range->n_ranges = n_ranges;
-    for (range->n_parts = 1; range->n_parts < n_ranges;)
-        range->n_parts *= 2;
+    range->n_parts = exchange_power_of_two(n_ranges);
     return find_ends(exchange, worker, &sample);
 }
 

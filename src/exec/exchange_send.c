@@ -146,11 +146,16 @@ static enum sx_status send_whole(struct sx_exchange *exchange, struct sx_worker 
                : exchange_device_send_whole(exchange, worker, batch);
 }
 
+int exchange_power_of_two(int n) {
+    int power = 1;
+    while (power < n)
+        power *= 2;
+    return power;
+}
+
 /* As many as ranks where these are a power of two. */
 static int count_parts(int n_ranks) {
-    int n = 1;
-    while (n < n_ranks)
-        n *= 2;
+    const int n = exchange_power_of_two(n_ranks);
     return n == n_ranks ? n : n * PARTS_A_RANK;
 }
 

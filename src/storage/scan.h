@@ -166,9 +166,9 @@ SX_MUST_CHECK enum sx_status sx_storage_plain_bytes(struct sx_storage *storage, 
 /* ---- shares.c ---- */
 
 /* Whether the shares of a scan of these columns (sx_scan_request.share) are ranges of columns[key] that
- * follow each other, as row groups' statistics say: no value of a share is below any of the shares before.
- * Then out_ends[s] is the largest value in shares 0 to s, for all but the last. Integers and dates only;
- * NULLs may be anywhere. Not found where one share has all rows. */
+ * follow each other, as row groups' statistics say: no value of a share is below any of the shares before,
+ * and few equal one. Then out_ends[s] is the largest value in shares 0 to s, for all but the last. Integers
+ * and dates only; NULLs may be anywhere. Not found where one share has all rows, or the first one none. */
 SX_MUST_CHECK enum sx_status sx_storage_share_ends(struct sx_storage *storage, const char *const *files,
                                                    int n_files, const char *const *columns, int n_columns,
                                                    int key, int n_shares, int64_t *out_ends, bool *out_found,

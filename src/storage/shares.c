@@ -36,10 +36,10 @@ static void find_leaves(struct walk *walk, const struct sx_footer *footer) {
     }
 }
 
-static bool add_bytes(struct walk *walk, const struct sx_footer *footer) {
+static void add_bytes(struct walk *walk, const struct sx_footer *footer) {
+    find_leaves(walk, footer);
     for (int g = 0; g < footer->n_groups; g++)
         walk->total += group_bytes(walk, footer, g);
-    return true;
 }
 
 static void begin_share(struct walk *walk, int share) {
@@ -57,6 +57,7 @@ static bool add_groups(struct walk *walk, const struct sx_footer *footer) {
     const int at = sx_footer_find(footer, walk->columns[walk->key]);
     if (at < 0 || walk->total == 0)
         return false;
+    find_leaves(walk, footer);
     const struct sx_file_column *column = &footer->columns[at];
     for (int g = 0; g < footer->n_groups; g++) {
         const size_t bytes = group_bytes(walk, footer, g);
@@ -80,19 +81,15 @@ static bool add_groups(struct walk *walk, const struct sx_footer *footer) {
     return true;
 }
 
-static enum sx_status each_file(struct sx_storage *storage, const char *const *files, int n_files,
-                                struct walk *walk,
-                                bool (*look)(struct walk *walk, const struct sx_footer *footer),
-                                bool *out_known, struct sx_error *error) {
-    for (int f = 0; f < n_files && *out_known; f++) {
-        struct sx_footer *footer;
-        struct sx_file_stamp stamp;
-        SX_TRY(sx_footer_cache_get(storage->footers, files[f], &footer, &stamp, error));
-        find_leaves(walk, footer);
-        *out_known = look(walk, footer);
-        sx_footer_release(footer);
-    }
-    return SX_OK;
+static bool find_ends(struct walk *walk, struct sx_footer *const *footers, int n_files) {
+    for (int f = 0; f < n_files; f++)
+        add_bytes(walk, footers[f]);
+    for (int f = 0; f < n_files; f++)
+        if (!add_groups(walk, footers[f]))
+            return false;
+    for (int s = walk->share; s >= 0 && s < walk->n_shares - 1; s++)
+        walk->ends[s] = walk->most;
+    return walk->has_two;
 }
 
 enum sx_status sx_storage_share_ends(struct sx_storage *storage, const char *const *files, int n_files,
@@ -107,16 +104,19 @@ enum sx_status sx_storage_share_ends(struct sx_storage *storage, const char *con
                         .floor = INT64_MIN,
                         .ends = out_ends};
     enum sx_status status = SX_OK;
-    *out_found = true;
+    struct sx_footer **footers = calloc((size_t)n_files + 1, sizeof(struct sx_footer *));
     walk.leaves = calloc((size_t)n_columns + 1, sizeof *walk.leaves);
-    if (!walk.leaves)
-        return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for a table's shares");
-    SX_GO(each_file(storage, files, n_files, &walk, add_bytes, out_found, error));
-    SX_GO(each_file(storage, files, n_files, &walk, add_groups, out_found, error));
-    for (int s = walk.share; s >= 0 && s < n_shares - 1; s++)
-        out_ends[s] = walk.most;
-    *out_found = *out_found && walk.has_two;
+    if (!walk.leaves || !footers)
+        SX_GO(sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for a table's shares"));
+    for (int f = 0; f < n_files; f++) {
+        struct sx_file_stamp stamp;
+        SX_GO(sx_footer_cache_get(storage->footers, files[f], &footers[f], &stamp, error));
+    }
+    *out_found = find_ends(&walk, footers, n_files);
 out:
+    for (int f = 0; footers && f < n_files; f++)
+        sx_footer_release(footers[f]);
+    free(footers);
     free(walk.leaves);
     return status;
 }
