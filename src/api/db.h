@@ -6,6 +6,7 @@
 #include <stachio.h>
 #include <stdatomic.h>
 
+#include "api/alone_memory.h"
 #include "api/seat.h"
 #include "base/arena.h"
 #include "exec/execute.h"
@@ -48,6 +49,7 @@ struct stachio_db {
     struct sx_seat *seats;       /* one a rank; NULL: there is one */
     char network[384];           /* how rows travel between them */
     unsigned n_alone;            /* queries that rank 0 began without the others */
+    struct sx_alone_memory alone; /* of such queries that it gave up */
     struct stachio_query *ahead; /* planned before rank 0 runs it; ranks that follow; NULL: none */
     bool is_launched;            /* the ranks are processes, and this is one of them */
     struct sx_parts *parts;      /* files of which each rank has its own; NULL: there are none */

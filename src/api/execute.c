@@ -8,6 +8,7 @@
 #include "api/ranks.h"
 #include "api/system.h"
 #include "api/watch.h"
+#include "base/clock.h"
 #include "plan/distribute.h"
 #include "storage/file.h"
 
@@ -51,9 +52,10 @@ static enum sx_status distribute(struct stachio_query *query, struct sx_error *e
         .n_ranks = sx_net_size(query->db->net),
         .exchange_bytes = query->runners == SX_RUNNERS_ALONE ? INT64_MAX : sx_alone_exchange_bytes(query->db),
     };
-    const bool may_be_alone =
-        query->runners == SX_RUNNERS_ALONE || (query->runners == SX_RUNNERS_CHOSEN && !query->write);
-    query->is_alone = may_be_alone && sx_plan_is_small(&query->plan, &options);
+    const bool is_forced = query->runners == SX_RUNNERS_ALONE, is_chosen = query->runners == SX_RUNNERS_CHOSEN;
+    if (is_forced || is_chosen)
+        query->is_small = (is_forced || !query->write) && sx_plan_is_small(&query->plan, &options);
+    query->is_alone = query->is_small && (is_forced || (is_chosen && sx_alone_is_worth_it(query)));
     return query->is_alone ? SX_OK : sx_plan_distribute(&query->plan, &options, error);
 }
 
@@ -142,7 +144,7 @@ static enum sx_status make_run(struct stachio_query *query, bool may_reuse, stru
     options.broadcast_bytes = query->broadcast_bytes;
     if (query->is_alone) {
         options.net = NULL;
-        options.most_ns = query->runners == SX_RUNNERS_ALONE ? 0 : sx_alone_most_ns();
+        options.most_ns = query->runners == SX_RUNNERS_ALONE ? 0 : sx_alone_most_ns(query);
     }
     if (!may_reuse)
         options.reuse_bytes = 0;
@@ -266,7 +268,10 @@ static enum sx_status plan_again(struct stachio_query *query, enum sx_runners ru
 /* The ranks' plans have different times in them, say: one of them counts. */
 static enum sx_status run_together(struct stachio_query *query, struct sx_error *error) {
     struct sx_error differs = {0};
+    const int64_t began_ns = sx_clock_ns();
     const enum sx_status status = sx_ranks_execute(query, &differs);
+    if (status == SX_OK && query->is_small)
+        sx_alone_ran_together(query, sx_clock_ns() - began_ns);
     if (query->differs)
         SX_TRY(plan_again(query, SX_RUNNERS_ALONE, error));
     if (!query->differs || (query->engine == STACHIO_ENGINE_STACHIO && !query->is_alone)) {

@@ -38,7 +38,8 @@ struct stachio_query {
     bool streamed;
     bool has_plan;
     enum sx_runners runners;
-    bool is_alone;           /* planned for rank 0, though there are others */
+    bool is_small;           /* rank 0 may run it by itself, though there are others, */
+    bool is_alone;           /* and is going to */
     bool differs;            /* another rank has another plan, as the query may at another time */
     int64_t broadcast_bytes; /* build sides up to this size are sent to all ranks; rank 0's counts */
     const struct sx_exec_write *write; /* during stachio_query_write */

@@ -1,0 +1,64 @@
+#include "api/alone_memory.h"
+
+#include <stddef.h>
+
+enum {
+    MOST_GIVEN_UP = 2,
+    MORE_PATIENCE = 4, /* the second time */
+    RUNS_TO_JUDGE = 2  /* each way's, the first of which may have had to read what the second one has */
+};
+
+uint64_t sx_alone_query(const char *sql) {
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (; *sql; sql++)
+        hash = (hash ^ (uint8_t)*sql) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+/* NULL: nothing is known of it. */
+static const struct sx_alone_record *find(const struct sx_alone_memory *memory, uint64_t query) {
+    for (int i = 0; i < SX_ALONE_RECORDS; i++)
+        if (memory->records[i].used > 0 && memory->records[i].query == query)
+            return &memory->records[i];
+    return NULL;
+}
+
+static struct sx_alone_record *touch(struct sx_alone_memory *memory, uint64_t query) {
+    const struct sx_alone_record *found = find(memory, query);
+    struct sx_alone_record *record = found ? &memory->records[found - memory->records] : memory->records;
+    for (int i = 1; i < SX_ALONE_RECORDS && !found; i++)
+        if (memory->records[i].used < record->used)
+            record = &memory->records[i];
+    if (!found)
+        *record = (struct sx_alone_record){.query = query};
+    record->used = ++memory->uses;
+    return record;
+}
+
+enum sx_alone_way sx_alone_memory_way(const struct sx_alone_memory *memory, uint64_t query) {
+    const struct sx_alone_record *record = find(memory, query);
+    if (!record)
+        return SX_WAY_ALONE;
+    if (record->n_given_up >= MOST_GIVEN_UP)
+        return SX_WAY_TOGETHER;
+    for (int way = 0; way < SX_WAYS; way++)
+        if (record->n_runs[way] < RUNS_TO_JUDGE)
+            return (enum sx_alone_way)way;
+    return record->least_ns[SX_WAY_TOGETHER] < record->least_ns[SX_WAY_ALONE] ? SX_WAY_TOGETHER : SX_WAY_ALONE;
+}
+
+int sx_alone_memory_patience(const struct sx_alone_memory *memory, uint64_t query) {
+    return find(memory, query) ? MORE_PATIENCE : 1;
+}
+
+void sx_alone_memory_gave_up(struct sx_alone_memory *memory, uint64_t query) {
+    touch(memory, query)->n_given_up++;
+}
+
+void sx_alone_memory_ran(struct sx_alone_memory *memory, uint64_t query, enum sx_alone_way way, int64_t ns) {
+    if (!find(memory, query))
+        return; /* rank 0 has been quick enough by itself so far */
+    struct sx_alone_record *record = touch(memory, query);
+    if (record->n_runs[way]++ == 0 || ns < record->least_ns[way])
+        record->least_ns[way] = ns;
+}
