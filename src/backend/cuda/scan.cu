@@ -1,9 +1,10 @@
 /* Prefix sums and the selection of flagged positions. Sums take three steps: each block's sum, the sums of
- * those, and each block again with what stands before it. Blocks take TILE elements. */
+ * those, and each block again with what stands before it. Blocks take TILE elements. Of few elements one block
+ * makes the sums at once, since three launches cost more than it takes. */
 #include "backend/cuda/block.h"
 #include "backend/cuda/launch.h"
 
-enum { ITEMS = 8, TILE = CUDA_THREADS * ITEMS };
+enum { ITEMS = 8, TILE = CUDA_THREADS * ITEMS, FEW_TILES = 4 };
 
 template <typename T> __device__ static inline int64_t tile_value(const T *in, int64_t i, int64_t n) {
     return i < n ? (int64_t)in[i] : 0;
@@ -22,23 +23,23 @@ template <typename T> __global__ void tile_sums(const T *in, int64_t n, int64_t 
         sums[blockIdx.x] = total;
 }
 
-/* One block: sums[i] becomes the sum of those before it; the sum of all goes to sums[n]. */
-__global__ void scan_sums(int64_t *sums, int64_t n) {
+/* One block: out[i] becomes the sum of those before in[i]; the sum of all goes to out[n]. They may be the same. */
+template <typename T> __global__ void scan_few(const T *in, int64_t n, int64_t *out) {
     int64_t before = 0;
     for (int64_t base = 0; base < n; base += TILE) {
         const int64_t first = base + (int64_t)threadIdx.x * ITEMS;
         int64_t values[ITEMS], sum = 0, total;
         for (int k = 0; k < ITEMS; k++)
-            sum += values[k] = tile_value(sums, first + k, n);
+            sum += values[k] = tile_value(in, first + k, n);
         int64_t so_far = before + block_exclusive(sum, &total);
         for (int k = 0; k < ITEMS && first + k < n; k++) {
-            sums[first + k] = so_far;
+            out[first + k] = so_far;
             so_far += values[k];
         }
         before += total;
     }
     if (threadIdx.x == 0)
-        sums[n] = before;
+        out[n] = before;
 }
 
 /* A thread's ITEMS elements lie side by side, so that sums go from left to right. */
@@ -64,12 +65,16 @@ template <typename T>
 static const int64_t *sum_tiles(cudaStream_t stream, const T *in, int64_t n, void *scratch) {
     int64_t *sums = (int64_t *)scratch;
     SX_LAUNCH(tile_sums, (unsigned)n_tiles(n), CUDA_THREADS, 0, stream, in, n, sums);
-    SX_LAUNCH(scan_sums, 1, CUDA_THREADS, 0, stream, sums, n_tiles(n));
+    SX_LAUNCH(scan_few<int64_t>, 1, CUDA_THREADS, 0, stream, (const int64_t *)sums, n_tiles(n), sums);
     return sums;
 }
 
 template <typename T>
 static void exclusive_sum(cudaStream_t stream, const T *in, int64_t n, int64_t *out, void *scratch) {
+    if (n_tiles(n) <= FEW_TILES) {
+        SX_LAUNCH(scan_few<T>, 1, CUDA_THREADS, 0, stream, in, n, out);
+        return;
+    }
     const int64_t *sums = sum_tiles(stream, in, n, scratch);
     SX_LAUNCH(scan_tiles, (unsigned)n_tiles(n), CUDA_THREADS, 0, stream, in, n, sums, out);
 }
