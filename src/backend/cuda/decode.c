@@ -212,7 +212,7 @@ static enum sx_status run(struct decode_call *call) {
     stream->fault_context = call;
     enum sx_status status = issue(call);
     if (status == SX_OK) {
-        status = cuda_sync(stream, "pages decoded");
+        status = cuda_sync_counters(stream, "pages decoded");
     } else {
         const struct sx_error error = stream->base.error; /* copies may still read what the caller frees */
         (void)!cuda_sync(stream, "a decode that failed");

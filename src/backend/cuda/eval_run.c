@@ -198,7 +198,7 @@ static enum sx_status launch_with_heap(struct sx_eval *eval, const struct eval_p
             status = cuda_launched(stream, "an expression");
         }
         if (status == SX_OK)
-            status = cuda_sync(stream, "string bytes of an expression");
+            status = cuda_sync_counters(stream, "string bytes of an expression");
         const size_t used = status == SX_OK ? (size_t)cuda_counter(stream, HEAP_COUNTER) : 0;
         if (status == SX_OK && used <= bytes) {
             eval->heap_bytes = used;

@@ -113,19 +113,20 @@ static enum sx_status hash_dictionaries(struct cuda_stream *stream, const struct
 static enum sx_status list_new(struct cuda_stream *stream, const struct sx_group *group,
                                struct cuda_group_search *search) {
     struct sx_pool *pool = stream->base.pool;
-    struct sx_buffer *flags = NULL, *scratch = NULL;
+    struct sx_buffer *flags = NULL, *made = NULL;
+    void *scratch;
     enum sx_status status;
     SX_GO(sx_buffer_create(pool, (size_t)search->rows, &flags, &stream->base.error));
-    SX_GO(sx_buffer_create(pool, cuda_select_bytes(search->rows), &scratch, &stream->base.error));
+    SX_GO(cuda_select_scratch(stream, search->rows, &made, &scratch));
     SX_GO(sx_buffer_create(pool, (size_t)search->rows * sizeof(int32_t), &search->new_rows,
                            &stream->base.error));
     cuda_group_flag_new(stream->handle, table_of(group), search->numbers, flags->data);
     cuda_select_flags(stream->handle, flags->data, search->rows, search->new_rows->data,
-                      cuda_counter_place(stream, CUDA_GROUP_NEW), scratch->data);
+                      cuda_counter_place(stream, CUDA_GROUP_NEW), scratch);
     SX_GO(cuda_launched(stream, "new groups"));
 out:
     sx_buffer_release(flags);
-    sx_buffer_release(scratch);
+    sx_buffer_release(made);
     return status;
 }
 

@@ -261,7 +261,7 @@ static enum sx_status run_update(struct update *update, const struct sx_tensor *
         SX_TRY(cuda_group_search_begin(stream, group, &update->search));
     SX_TRY(find_ranges(update, &any_range));
     if (group->n_keys > 0 || any_range)
-        SX_TRY(cuda_sync(stream, "new groups of a batch"));
+        SX_TRY(cuda_sync_counters(stream, "new groups of a batch"));
     if (group->n_keys > 0)
         SX_TRY(cuda_group_search_end(stream, group, &update->search));
     SX_TRY(cuda_group_grow_states(stream, group, group->n_groups));

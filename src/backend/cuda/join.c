@@ -294,7 +294,8 @@ static enum sx_status wait_for_marks(struct cuda_stream *stream, const struct sx
 enum sx_status sx_cuda_join_marked(struct sx_stream *base, const struct sx_join *join, bool wanted,
                                    int64_t first, int64_t count, struct sx_tensor *out_build_rows) {
     struct cuda_stream *stream;
-    struct sx_buffer *flags = NULL, *scratch = NULL;
+    struct sx_buffer *flags = NULL, *made = NULL;
+    void *scratch;
     struct sx_tensor rows = {0};
     int64_t n = join->rows - first < count ? join->rows - first : count;
     n = n > 0 ? n : 0;
@@ -302,13 +303,13 @@ enum sx_status sx_cuda_join_marked(struct sx_stream *base, const struct sx_join 
     SX_GO(cuda_enter(base, &stream));
     SX_GO(wait_for_marks(stream, join));
     SX_GO(sx_buffer_create(base->pool, (size_t)n, &flags, &base->error));
-    SX_GO(sx_buffer_create(base->pool, cuda_select_bytes(n), &scratch, &base->error));
+    SX_GO(cuda_select_scratch(stream, n, &made, &scratch));
     SX_GO(sx_tensor_create_index(base->pool, SX_TYPE_I64, n, &rows, &base->error));
     const struct cuda_column marks = {
         .values = (const uint8_t *)join->marks->data + first, .layout = CUDA_FLAT, .phys = SX_PHYS_U8};
     cuda_mask_flags(stream->handle, marks, wanted, n, flags->data);
     cuda_select_flags_i64(stream->handle, flags->data, n, first, rows.values, cuda_counter_place(stream, 0),
-                          scratch->data);
+                          scratch);
     SX_GO(cuda_launched(stream, "marked rows"));
     SX_GO(cuda_sync(stream, "marked rows"));
     rows.length = cuda_counter(stream, 0);
@@ -316,7 +317,7 @@ enum sx_status sx_cuda_join_marked(struct sx_stream *base, const struct sx_join 
     rows = (struct sx_tensor){0};
 out:
     sx_buffer_release(flags);
-    sx_buffer_release(scratch);
+    sx_buffer_release(made);
     sx_tensor_release(&rows);
     return status;
 }

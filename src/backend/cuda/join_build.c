@@ -240,7 +240,7 @@ static enum sx_status make_table(struct cuda_stream *stream, struct sx_join *joi
     SX_GO(cuda_counter_reset(stream, COUNTER_DUPLICATES, &duplicates));
     cuda_join_claim(stream->handle, &join->table, join->rows, slots->data, duplicates);
     SX_GO(cuda_launched(stream, "a join's table"));
-    SX_GO(cuda_sync(stream, "duplicates of a join's table"));
+    SX_GO(cuda_sync_counters(stream, "duplicates of a join's table"));
     join->has_duplicates = cuda_counter(stream, COUNTER_DUPLICATES) != 0;
     if (join->has_duplicates) {
         SX_GO(make_runs(stream, join, slots->data));

@@ -78,7 +78,8 @@ out:
 /* The rows that match, and a build row of each. */
 static enum sx_status look_up_first(struct cuda_stream *stream, const struct sx_join *join,
                                     const struct sx_tensor *keys, struct join_lookup *lookup) {
-    struct sx_buffer *flags = NULL, *scratch = NULL;
+    struct sx_buffer *flags = NULL, *made = NULL;
+    void *scratch;
     struct sx_pool *pool = stream->base.pool;
     struct sx_error *error = &stream->base.error;
     enum sx_status status;
@@ -86,14 +87,14 @@ static enum sx_status look_up_first(struct cuda_stream *stream, const struct sx_
     SX_GO(create_words(stream, 1, &lookup->n_index));
     SX_GO(sx_tensor_create_index(pool, SX_TYPE_I32, lookup->rows, &lookup->index, error));
     SX_GO(sx_buffer_create(pool, (size_t)lookup->rows, &flags, error));
-    SX_GO(sx_buffer_create(pool, cuda_select_bytes(lookup->rows), &scratch, error));
+    SX_GO(cuda_select_scratch(stream, lookup->rows, &made, &scratch));
     SX_GO(find_rows(stream, join, keys, lookup, flags->data));
     cuda_select_flags(stream->handle, flags->data, lookup->rows, lookup->index.values, lookup->n_index->data,
-                      scratch->data);
+                      scratch);
     SX_GO(cuda_launched(stream, "a probe"));
 out:
     sx_buffer_release(flags);
-    sx_buffer_release(scratch);
+    sx_buffer_release(made);
     return status;
 }
 
@@ -150,9 +151,8 @@ static enum sx_status look_up(struct cuda_stream *stream, const struct sx_join *
 static enum sx_status next_round(struct cuda_stream *stream, const struct join_lookup *lookup,
                                  const struct sx_probe_cursor *at, int64_t max_pairs,
                                  struct cuda_join_round *out_round) {
-    int64_t *words;
-    SX_TRY(cuda_counter_reset(stream, COUNTER_ROUND, &words));
-    struct cuda_join_round *round = (struct cuda_join_round *)words;
+    SX_TRY(cuda_counters_reset(stream, COUNTER_ROUND, sizeof(struct cuda_join_round) / sizeof(int64_t)));
+    struct cuda_join_round *round = (struct cuda_join_round *)cuda_counter_place(stream, COUNTER_ROUND);
     if (lookup->is_first)
         cuda_join_round_of_index(stream->handle, lookup->index.values, lookup->n_index->data, lookup->rows,
                                  at->row, max_pairs, round);
@@ -160,7 +160,7 @@ static enum sx_status next_round(struct cuda_stream *stream, const struct join_l
         cuda_join_round_of_sums(stream->handle, lookup->sums->data, lookup->rows, at->row, at->entry,
                                 max_pairs, round);
     SX_TRY(cuda_launched(stream, "a round of a probe"));
-    SX_TRY(cuda_sync(stream, "pairs of a probe"));
+    SX_TRY(cuda_sync_counters(stream, "pairs of a probe"));
     *out_round = (struct cuda_join_round){
         .start = cuda_counter(stream, COUNTER_ROUND),
         .n = cuda_counter(stream, COUNTER_ROUND + 1),

@@ -19,7 +19,7 @@ size_t cuda_exclusive_sum_bytes(int64_t n);
 void cuda_exclusive_sum(cudaStream_t stream, const int64_t *in, int64_t n, int64_t *out, void *scratch);
 void cuda_exclusive_sum_i32(cudaStream_t stream, const int32_t *in, int64_t n, int64_t *out, void *scratch);
 
-/* Bytes of scratch memory for cuda_select_flags. */
+/* Bytes of scratch memory for cuda_select_flags, which has to be zeroed, and is left so. */
 size_t cuda_select_bytes(int64_t n);
 /* Ascending positions i (plus `first`) with flags[i] != 0, and their number, which is written in any case.
  * The I64 form is for rows of a join's build side. */
@@ -75,6 +75,9 @@ void cuda_take_rows(cudaStream_t stream, const struct cuda_moves *moves, const u
  * copy engine does one copy after another, whichever streams they are of, so that a list of pages waits for
  * all column chunks that other workers have asked for. */
 void cuda_copy_bytes(cudaStream_t stream, void *to, const void *from, size_t bytes);
+/* To `out`, pinned memory of the host. takes_counters: they are zero then. */
+void cuda_read_control(cudaStream_t stream, struct cuda_control *control, bool takes_counters,
+                       struct cuda_control *out);
 /* Rows of several columns one after another, in values of `width` bytes: those of each part from its `begin`
  * on. `first_code` is added to values of 4 bytes. `out_valid` may be NULL where no row is null; null rows get
  * zeros. */

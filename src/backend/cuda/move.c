@@ -139,19 +139,20 @@ out:
 
 enum sx_status cuda_select(struct cuda_stream *stream, const uint8_t *flags, int64_t n,
                            struct sx_tensor *out_index) {
-    struct sx_buffer *scratch = NULL;
+    struct sx_buffer *made = NULL;
+    void *scratch;
     struct sx_tensor index = {0};
     enum sx_status status;
-    SX_GO(sx_buffer_create(stream->base.pool, cuda_select_bytes(n), &scratch, &stream->base.error));
+    SX_GO(cuda_select_scratch(stream, n, &made, &scratch));
     SX_GO(sx_tensor_create_index(stream->base.pool, SX_TYPE_I32, n, &index, &stream->base.error));
-    cuda_select_flags(stream->handle, flags, n, index.values, cuda_counter_place(stream, 0), scratch->data);
+    cuda_select_flags(stream->handle, flags, n, index.values, cuda_counter_place(stream, 0), scratch);
     SX_GO(cuda_launched(stream, "selection"));
     SX_GO(cuda_sync(stream, "rows selected"));
     index.length = cuda_counter(stream, 0);
     *out_index = index;
     index = (struct sx_tensor){0};
 out:
-    sx_buffer_release(scratch);
+    sx_buffer_release(made);
     sx_tensor_release(&index);
     return status;
 }

@@ -9,6 +9,17 @@ struct alignas(16) word16_aligned {
     uint64_t low, high;
 };
 
+/* One block. The fault stays. */
+__global__ void read_control(struct cuda_control *control, bool takes_counters, struct cuda_control *out) {
+    if (threadIdx.x == 0)
+        out->fault = control->fault;
+    for (int i = (int)threadIdx.x; i < (int)CUDA_COUNTERS; i += CUDA_THREADS) {
+        out->counters[i] = control->counters[i];
+        if (takes_counters)
+            control->counters[i] = 0;
+    }
+}
+
 /* Words, some of a thread on their way at the same time, and then bytes that are left. */
 __global__ void copy_bytes(uint8_t *to, const uint8_t *from, int64_t bytes) {
     constexpr int EACH = 4;
@@ -231,6 +242,10 @@ void cuda_copy_bytes(cudaStream_t stream, void *to, const void *from, size_t byt
     const int64_t words = (int64_t)(bytes / sizeof(uint64_t)) + 1;
     SX_LAUNCH(copy_bytes, cuda_blocks(words), CUDA_THREADS, 0, stream, (uint8_t *)to, (const uint8_t *)from,
               (int64_t)bytes);
+}
+void cuda_read_control(cudaStream_t stream, struct cuda_control *control, bool takes_counters,
+                       struct cuda_control *out) {
+    SX_LAUNCH(read_control, 1, CUDA_THREADS, 0, stream, control, takes_counters, out);
 }
 void cuda_fill_iota_i32(cudaStream_t stream, int32_t *out, int64_t first, int64_t n) {
     SX_LAUNCH(fill_iota, cuda_blocks(n), CUDA_THREADS, 0, stream, out, first, n);

@@ -92,9 +92,9 @@ typedef unsigned long long scan_word;
 enum { SELECT_ITEMS = 16, SELECT_TILE = CUDA_THREADS * SELECT_ITEMS };
 enum { TOLD_NOTHING, TOLD_OWN, TOLD_ALL, TOLD_BITS = 2, TOLD_MASK = (1 << TOLD_BITS) - 1 };
 
-/* Zeroed where there is more than one tile. */
+/* Zeroed, and left so by the last tile that ends. */
 struct select_scratch {
-    scan_word n_begun;
+    scan_word n_begun, n_ended;
     scan_word told[]; /* by each tile: a number, and whose */
 };
 
@@ -151,6 +151,20 @@ __device__ static inline int64_t tell_and_look_back(scan_word *told, int64_t til
     return before;
 }
 
+/* All threads of a block that has looked back. */
+__device__ static inline void leave_zeroed(struct select_scratch *scratch) {
+    __shared__ bool is_last;
+    if (threadIdx.x == 0)
+        is_last = atomicAdd(&scratch->n_ended, (scan_word)1) == gridDim.x - 1;
+    __syncthreads();
+    if (!is_last)
+        return;
+    for (unsigned t = threadIdx.x; t < gridDim.x; t += CUDA_THREADS)
+        scratch->told[t] = TOLD_NOTHING;
+    if (threadIdx.x == 0)
+        scratch->n_begun = scratch->n_ended = 0;
+}
+
 template <typename I>
 __global__ void select_tiles(const uint8_t *flags, int64_t n, int64_t first_row, I *out, int64_t *out_count,
                              struct select_scratch *scratch) {
@@ -177,6 +191,8 @@ __global__ void select_tiles(const uint8_t *flags, int64_t n, int64_t first_row,
         out[before + i] = (I)(first_row + base + places[i]);
     if (tile == (int64_t)gridDim.x - 1 && threadIdx.x == 0)
         *out_count = before + total;
+    if (!is_only)
+        leave_zeroed(scratch);
 }
 
 static int64_t n_select_tiles(int64_t n) {
@@ -186,10 +202,7 @@ static int64_t n_select_tiles(int64_t n) {
 template <typename I>
 static void select_flags(cudaStream_t stream, const uint8_t *flags, int64_t n, int64_t first, I *out_index,
                          int64_t *out_count, void *scratch) {
-    const int64_t tiles = n_select_tiles(n);
-    if (tiles > 1)
-        (void)cudaMemsetAsync(scratch, 0, cuda_select_bytes(n), stream);
-    SX_LAUNCH(select_tiles, (unsigned)tiles, CUDA_THREADS, 0, stream, flags, n, first, out_index, out_count,
+    SX_LAUNCH(select_tiles, (unsigned)n_select_tiles(n), CUDA_THREADS, 0, stream, flags, n, first, out_index, out_count,
               (struct select_scratch *)scratch);
 }
 

@@ -60,7 +60,7 @@ static enum sx_status next_word(struct cuda_stream *stream, const struct cuda_so
     cuda_sort_find_word(stream->handle, plan->words, rows, round->word, round->mask, left);
     cuda_sort_fill_words(stream->handle, plan->words, rows, left, round->keys->data, bits);
     SX_TRY(cuda_launched(stream, "words of sort keys"));
-    SX_TRY(cuda_sync(stream, "tied rows of a sort"));
+    SX_TRY(cuda_sync_counters(stream, "tied rows of a sort"));
     const int64_t word = plan->words.n_words - cuda_counter(stream, LEFT_COUNTER);
     const uint64_t differing = (uint64_t)cuda_counter(stream, BITS_COUNTER);
     round->mask = word == round->word ? differing & round->mask : differing;
@@ -186,14 +186,15 @@ static enum sx_status flag_smallest(struct cuda_stream *stream, const struct rou
 
 /* Drops rows of the first round that are not among the first `limit`. Costs 34 bytes a row. Synchronises. */
 static enum sx_status sift(struct cuda_stream *stream, struct round *round, int bits, int64_t limit) {
-    struct sx_buffer *flags = NULL, *index = NULL, *scratch = NULL, *keys = NULL, *rows = NULL;
+    struct sx_buffer *flags = NULL, *index = NULL, *made = NULL, *keys = NULL, *rows = NULL;
+    void *scratch;
     enum sx_status status;
     SX_GO(make(stream, round->n, 1, &flags));
     SX_GO(make(stream, round->n, sizeof(int64_t), &index));
-    SX_GO(make(stream, (int64_t)cuda_select_bytes(round->n), 1, &scratch));
+    SX_GO(cuda_select_scratch(stream, round->n, &made, &scratch));
     SX_GO(flag_smallest(stream, round, bits, limit, flags->data));
     cuda_select_flags_i64(stream->handle, flags->data, round->n, 0, index->data,
-                          cuda_counter_place(stream, COUNT_COUNTER), scratch->data);
+                          cuda_counter_place(stream, COUNT_COUNTER), scratch);
     SX_GO(cuda_launched(stream, "sifting"));
     SX_GO(cuda_sync(stream, "first rows of a sort"));
     const int64_t n = cuda_counter(stream, COUNT_COUNTER);
@@ -209,7 +210,7 @@ static enum sx_status sift(struct cuda_stream *stream, struct round *round, int 
 out:
     sx_buffer_release(flags);
     sx_buffer_release(index);
-    sx_buffer_release(scratch);
+    sx_buffer_release(made);
     sx_buffer_release(keys);
     sx_buffer_release(rows);
     return status;

@@ -6,7 +6,11 @@
 #include "backend/cuda/launch.h"
 #include "observe/trace.h"
 
-enum { STAGING_BYTES = 4 << 20, READ_BYTES = 4096 /* behind these */ };
+enum {
+    STAGING_BYTES = 4 << 20,
+    READ_BYTES = 4096,       /* behind these */
+    OWN_SELECTION = 32 << 20 /* flags whose scratch memory a stream always has */
+};
 
 enum sx_status cuda_check(struct cuda_stream *stream, cudaError_t result, const char *what) {
     atomic_store(&stream->clock->busy, true);
@@ -94,6 +98,11 @@ static enum sx_status create_parts(struct cuda_stream *stream, bool is_first, st
     stream->staging = staging;
     if (result == cudaSuccess)
         result = cudaMemsetAsync(control, 0, sizeof *stream->control, stream->handle);
+    if (result == cudaSuccess)
+        result = cudaMalloc(&stream->select_scratch, cuda_select_bytes(OWN_SELECTION));
+    if (result == cudaSuccess)
+        result =
+            cudaMemsetAsync(stream->select_scratch, 0, cuda_select_bytes(OWN_SELECTION), stream->handle);
     if (result != cudaSuccess)
         return sx_error_set(error, result == cudaErrorMemoryAllocation ? SX_OUT_OF_MEMORY : SX_INTERNAL,
                             "CUDA: a stream: %s", cudaGetErrorString(result));
@@ -107,6 +116,7 @@ void cuda_stream_free(struct cuda_stream *stream) {
     delist(stream->device, stream);
     cuda_allocator_close(stream->allocator);
     (void)cudaFree(stream->control);
+    (void)cudaFree(stream->select_scratch);
     (void)cudaFreeHost(stream->host_control);
     (void)cudaFreeHost(stream->staging);
     if (stream->brought)
@@ -246,19 +256,36 @@ static enum sx_status fault(struct cuda_stream *stream) {
                         (long long)found.row);
 }
 
-enum sx_status cuda_sync(struct cuda_stream *stream, const char *why) {
+static void keep_counters(struct cuda_stream *stream, bool were_taken) {
+    for (int i = 0; i < CUDA_COUNTERS; i++) {
+        if (!stream->is_zero[i])
+            stream->counters[i] = stream->host_control->counters[i];
+        stream->is_zero[i] |= were_taken;
+    }
+}
+
+static enum sx_status sync_all(struct cuda_stream *stream, bool takes_counters, const char *why) {
     const uint64_t epoch = atomic_load(&stream->device->epoch);
     const int64_t began_ns = sx_span_begin(stream->base.lane);
     atomic_store(&stream->has_taken, false);
-    SX_TRY(copy(stream, stream->host_control, stream->control, sizeof *stream->control,
-                cudaMemcpyDeviceToHost, "reading counters"));
+    cuda_read_control(stream->handle, stream->control, takes_counters, stream->host_control);
+    SX_TRY(cuda_launched(stream, "reading counters"));
     SX_TRY(cuda_check(stream, cudaStreamSynchronize(stream->handle), why));
+    keep_counters(stream, takes_counters);
     sx_span_end(stream->base.lane, SX_SPAN_SYNC, why, began_ns, 0, 0);
     stream->n_syncs++;
     stream->staging_used = 0;
     atomic_store(&stream->clock->quiet_epoch, epoch);
     atomic_store(&stream->clock->busy, false);
     return fault(stream);
+}
+
+enum sx_status cuda_sync(struct cuda_stream *stream, const char *why) {
+    return sync_all(stream, false, why);
+}
+
+enum sx_status cuda_sync_counters(struct cuda_stream *stream, const char *why) {
+    return sync_all(stream, true, why);
 }
 
 enum sx_status sx_cuda_synchronise(struct sx_stream *base, const char *why) {
@@ -269,23 +296,50 @@ enum sx_status sx_cuda_synchronise(struct sx_stream *base, const char *why) {
     return is_idle ? SX_OK : cuda_sync(stream, why);
 }
 
-int64_t *cuda_counter_place(const struct cuda_stream *stream, int i) {
+int64_t *cuda_counter_place(struct cuda_stream *stream, int i) {
+    stream->is_zero[i] = false;
     return &stream->control->counters[i];
 }
 
 enum sx_status cuda_counters_reset(struct cuda_stream *stream, int first, int n) {
-    int64_t *counters = cuda_counter_place(stream, first);
+    int64_t *counters = &stream->control->counters[first];
+    const bool are_zero = !memchr(stream->is_zero + first, false, (size_t)n);
+    memset(stream->is_zero + first, false, (size_t)n);
+    if (are_zero)
+        return SX_OK;
     return cuda_check(stream, cudaMemsetAsync(counters, 0, (size_t)n * sizeof *counters, stream->handle),
                       "counters");
 }
 
 enum sx_status cuda_counter_reset(struct cuda_stream *stream, int i, int64_t **out_device) {
-    *out_device = cuda_counter_place(stream, i);
+    *out_device = &stream->control->counters[i];
     return cuda_counters_reset(stream, i, 1);
 }
 
 int64_t cuda_counter(const struct cuda_stream *stream, int i) {
-    return stream->host_control->counters[i];
+    return stream->counters[i];
+}
+
+/* ---- selection ---- */
+
+enum sx_status cuda_select_scratch(struct cuda_stream *stream, int64_t n, struct sx_buffer **out_made,
+                                   void **out_scratch) {
+    const size_t bytes = cuda_select_bytes(n);
+    *out_made = NULL;
+    *out_scratch = stream->select_scratch;
+    if (n <= OWN_SELECTION)
+        return SX_OK;
+    struct sx_buffer *made;
+    SX_TRY(sx_buffer_create(stream->base.pool, bytes, &made, &stream->base.error));
+    const enum sx_status status =
+        cuda_check(stream, cudaMemsetAsync(made->data, 0, bytes, stream->handle), "a selection");
+    if (status != SX_OK) {
+        sx_buffer_release(made);
+        return status;
+    }
+    *out_made = made;
+    *out_scratch = made->data;
+    return SX_OK;
 }
 
 /* ---- copies ---- */
