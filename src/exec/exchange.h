@@ -150,9 +150,9 @@ void exchange_device_packing_init(struct exchange_device_packing *packing);
 void exchange_device_packing_release(struct exchange_device_packing *packing);
 /* Whether the next batch is to be packed. */
 bool exchange_device_packs(struct sx_exchange *exchange, struct sx_worker *worker);
-/* Frames of a batch, ready to be sent: `rows` in them all. */
-void exchange_device_note(struct sx_exchange *exchange, const struct sx_batch *batch, bool packs,
-                          int64_t rows, size_t bytes);
+/* Frames of a batch, ready to be sent: `rows` in them all, and their bytes, packed or not. */
+void exchange_device_note(struct sx_exchange *exchange, bool packs, int64_t rows, size_t bytes,
+                          size_t plain_bytes);
 /* Decides anew, by the link's pace and the time that the device's memory takes for a byte. */
 void exchange_device_decide(struct exchange_device_packing *packing, const struct sx_net_pace *pace,
                             double memory_ns_a_byte, int64_t now_ns);

@@ -65,15 +65,16 @@ enum sx_status exchange_device_send_whole(struct sx_exchange *exchange, struct s
     const bool packs = exchange_device_packs(exchange, worker);
     struct sx_buffer *frame = NULL;
     struct sx_batch none;
+    size_t plain_bytes;
     SX_TRY(sx_ops(worker)->rows_pack(worker->stream, batch, &parts, exchange_place(exchange, worker), packs,
-                                     &frame, &none));
+                                     &frame, &plain_bytes, &none));
     if (!frame)
         return SX_OK;
     struct sx_net_message *messages = make_list(exchange, worker);
     bool on_device = false;
     enum sx_status status = messages ? make_portable(worker, &frame, &on_device) : SX_OUT_OF_MEMORY;
     if (status == SX_OK)
-        exchange_device_note(exchange, batch, packs, batch->rows, frame->size_bytes);
+        exchange_device_note(exchange, packs, batch->rows, frame->size_bytes, plain_bytes);
     int n = 0;
     for (int r = 0; status == SX_OK && r < (to_all ? exchange->n_ranks : 1); r++)
         if (r != exchange->rank)
@@ -90,18 +91,18 @@ enum sx_status exchange_device_send_parts(struct sx_exchange *exchange, struct s
     const int n_ranks = exchange->n_ranks;
     const int64_t *begins = parts->offsets;
     const bool packs = exchange_device_packs(exchange, worker);
-    size_t bytes = 0;
+    size_t bytes = 0, plain_bytes;
     struct sx_batch own = {0};
     struct sx_buffer **frames = calloc((size_t)n_ranks + 1, sizeof(struct sx_buffer *));
     enum sx_status status = SX_OK;
     if (!frames)
         return sx_no_memory(sx_worker_error(worker), "a list of frames");
     SX_GO(sx_ops(worker)->rows_pack(worker->stream, batch, parts, exchange_place(exchange, worker), packs,
-                                    frames, &own));
+                                    frames, &plain_bytes, &own));
     SX_GO(send_frames(exchange, worker, frames, &bytes));
-    exchange_device_note(exchange, batch, packs,
+    exchange_device_note(exchange, packs,
                          begins[n_ranks] - begins[0] - (begins[exchange->rank + 1] - begins[exchange->rank]),
-                         bytes);
+                         bytes, plain_bytes);
     if (own.rows > 0)
         status = exchange_keep(exchange, worker, &own);
 out:

@@ -79,36 +79,21 @@ bool exchange_device_packs(struct sx_exchange *exchange, struct sx_worker *worke
         const double rate = worker->run->options.backend->traits.memory_bytes_per_second;
         exchange_device_decide(packing, &pace, 1e9 / (rate > 0 ? rate : guessed_rate), now_ns);
     }
-    /* strings tell what is plain only by going so */
-    const bool packs = packing->is_on && (packing->row_bytes[0] > 0 || packing->row_bytes[1] <= 0);
+    const bool packs = packing->is_on;
     pthread_mutex_unlock(&packing->lock);
     return packs;
 }
 
-/* 0: it has strings, whose bytes are not known here. */
-static size_t plain_bytes_a_row(const struct sx_batch *batch) {
-    size_t bytes = 0;
-    for (int c = 0; c < batch->n_columns; c++) {
-        if (batch->columns[c].type.id == SX_TYPE_VARCHAR)
-            return 0;
-        bytes += sx_type_bytes(batch->columns[c].type) + (batch->columns[c].valid != NULL);
-    }
-    return bytes;
-}
-
-void exchange_device_note(struct sx_exchange *exchange, const struct sx_batch *batch, bool packs,
-                          int64_t rows, size_t bytes) {
+void exchange_device_note(struct sx_exchange *exchange, bool packs, int64_t rows, size_t bytes,
+                          size_t plain_bytes) {
     struct exchange_device_packing *packing = &exchange->device_packing;
-    const size_t plain_bytes = plain_bytes_a_row(batch) * (size_t)rows;
-    if (plain_bytes > 0) {
-        atomic_fetch_add(&exchange->plain_bytes, (long long)(packs ? plain_bytes : bytes));
-        atomic_fetch_add(&exchange->packed_bytes, (long long)bytes);
-    }
+    atomic_fetch_add(&exchange->plain_bytes, (long long)plain_bytes);
+    atomic_fetch_add(&exchange->packed_bytes, (long long)bytes);
     if (rows < LEAST_ROWS)
         return;
     pthread_mutex_lock(&packing->lock);
-    packing->row_bytes[packs] = (double)bytes / (double)rows;
-    if (packs && plain_bytes > 0)
-        packing->row_bytes[0] = (double)plain_bytes / (double)rows;
+    packing->row_bytes[0] = (double)plain_bytes / (double)rows;
+    if (packs)
+        packing->row_bytes[1] = (double)bytes / (double)rows;
     pthread_mutex_unlock(&packing->lock);
 }

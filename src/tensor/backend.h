@@ -265,11 +265,13 @@ struct sx_backend_ops {
 
     /* -- rows as bytes, for other ranks -- */
     /* One frame (tensor/rows.h) in the backend's memory for each part but the own one that has rows:
-     * out_parts[p], else NULL. With `packs` columns are PACKED where that is worth it. Frames are there when
-     * the call returns, for whoever reads them. *out_own: the own part's rows; zeroed if it has none. */
+     * out_parts[p], else NULL. With `packs` columns are PACKED where that is worth it; *out_plain_bytes: what
+     * the frames would take without. They are there when the call returns, for whoever reads them. *out_own:
+     * the own part's rows; zeroed if it has none. */
     SX_MUST_CHECK enum sx_status (*rows_pack)(struct sx_stream *stream, const struct sx_batch *batch,
                                               const struct sx_row_parts *parts, int64_t sequence, bool packs,
-                                              struct sx_buffer **out_parts, struct sx_batch *out_own);
+                                              struct sx_buffer **out_parts, size_t *out_plain_bytes,
+                                              struct sx_batch *out_own);
     /* The frame of `bytes` bytes at the begin of a buffer of the backend's memory, which no work writes any
      * more, as a batch that keeps the buffer: values are not copied, but for PACKED columns. Views of strings
      * are changed in it, once. SX_INTERNAL: it is no such frame; what is within columns may be told at the

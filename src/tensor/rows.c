@@ -64,7 +64,8 @@ enum sx_status sx_rows_add_dictionary(const struct sx_rows_column *place, struct
 /* ---- sizes ---- */
 
 int sx_rows_vectors(struct sx_type type, bool has_valid) {
-    return (sx_type_bytes(type) > HALF_BYTES ? 2 : 1) + has_valid;
+    const bool has_halves = type.id != SX_TYPE_VARCHAR && sx_type_bytes(type) > HALF_BYTES;
+    return (has_halves ? 2 : 1) + has_valid;
 }
 
 uint64_t sx_rows_directory_bytes(int64_t rows, int n_vectors) {
@@ -72,11 +73,12 @@ uint64_t sx_rows_directory_bytes(int64_t rows, int n_vectors) {
 }
 
 enum sx_rows_encoding sx_rows_choose(struct sx_type type, bool has_valid, int64_t rows, int64_t n_blocks,
-                                     uint64_t words_bytes) {
+                                     const struct sx_rows_shape *shape) {
     const uint64_t blocks = (uint64_t)n_blocks * (uint64_t)sx_rows_vectors(type, has_valid);
-    const uint64_t packed = blocks * sizeof(struct sx_pack_block) + words_bytes,
-                   plain = (uint64_t)rows * (sx_type_bytes(type) + has_valid);
-    return words_bytes <= UINT32_MAX && packed <= plain / 10 * 9 ? SX_ROWS_PACKED : SX_ROWS_PLAIN;
+    const uint64_t packed =
+                       blocks * sizeof(struct sx_pack_block) + shape->words_bytes + shape->characters_bytes,
+                   plain = (uint64_t)rows * (sx_type_bytes(type) + has_valid) + shape->long_bytes;
+    return shape->words_bytes <= UINT32_MAX && packed <= plain / 10 * 9 ? SX_ROWS_PACKED : SX_ROWS_PLAIN;
 }
 
 /* ---- making ---- */
@@ -89,34 +91,55 @@ static uint64_t values_bytes(const struct sx_tensor *column, int64_t rows,
            shape->words_bytes;
 }
 
+static uint64_t heap_bytes(const struct sx_rows_shape *shape) {
+    if (shape->n_entries > 0)
+        return shape->dictionary_bytes;
+    return shape->encoding == SX_ROWS_PACKED ? shape->characters_bytes : shape->long_bytes;
+}
+
+/* A column that is stored from `at` on. Returns where it ends. */
+static uint64_t make_column(const struct sx_tensor *column, int64_t rows, const struct sx_rows_shape *shape,
+                            uint64_t at, struct sx_rows_column *out) {
+    const bool is_plain = shape->encoding == SX_ROWS_PLAIN, is_coded = shape->n_entries > 0;
+    *out = (struct sx_rows_column){.values = at,
+                                   .values_bytes = values_bytes(column, rows, shape),
+                                   .valid = column->valid ? at : 0,
+                                   .heap_bytes = heap_bytes(shape),
+                                   .n_entries = shape->n_entries,
+                                   .long_bytes = is_plain ? 0 : shape->long_bytes,
+                                   .type_id = (uint32_t)(is_coded ? SX_TYPE_VARCHAR : column->type.id),
+                                   .precision = column->type.precision,
+                                   .scale = column->type.scale,
+                                   .encoding = (uint8_t)shape->encoding};
+    at += aligned(out->values_bytes);
+    if (column->valid && is_plain) {
+        out->valid = at;
+        at += aligned((uint64_t)rows);
+    }
+    out->heap = at;
+    return at + aligned(out->heap_bytes);
+}
+
 size_t sx_rows_make_head(const struct sx_batch *batch, int64_t rows, int64_t sequence,
                          const struct sx_rows_shape *shapes, void *head) {
     uint64_t at = sx_rows_head_bytes(batch->n_columns);
     struct sx_rows_column *columns = sx_rows_columns(head);
-    for (int c = 0; c < batch->n_columns; c++) {
-        const struct sx_tensor *column = &batch->columns[c];
-        const bool is_plain = shapes[c].encoding == SX_ROWS_PLAIN, is_coded = shapes[c].n_entries > 0;
-        columns[c] =
-            (struct sx_rows_column){.values = at,
-                                    .values_bytes = values_bytes(column, rows, &shapes[c]),
-                                    .valid = column->valid ? at : 0,
-                                    .heap_bytes = shapes[c].heap_bytes,
-                                    .n_entries = shapes[c].n_entries,
-                                    .type_id = (uint32_t)(is_coded ? SX_TYPE_VARCHAR : column->type.id),
-                                    .precision = column->type.precision,
-                                    .scale = column->type.scale,
-                                    .encoding = (uint8_t)shapes[c].encoding};
-        at += aligned(columns[c].values_bytes);
-        if (column->valid && is_plain) {
-            columns[c].valid = at;
-            at += aligned((uint64_t)rows);
-        }
-        columns[c].heap = at;
-        at += aligned(shapes[c].heap_bytes);
-    }
+    for (int c = 0; c < batch->n_columns; c++)
+        at = make_column(&batch->columns[c], rows, &shapes[c], at, &columns[c]);
     const struct sx_rows_frame frame = {
         .bytes = at, .rows = rows, .sequence = sequence, .n_columns = batch->n_columns};
     memcpy(head, &frame, sizeof frame);
+    return at;
+}
+
+size_t sx_rows_plain_bytes(const struct sx_batch *batch, int64_t rows, const struct sx_rows_shape *shapes) {
+    uint64_t at = sx_rows_head_bytes(batch->n_columns);
+    for (int c = 0; c < batch->n_columns; c++) {
+        struct sx_rows_shape plain = shapes[c];
+        struct sx_rows_column made;
+        plain.encoding = SX_ROWS_PLAIN;
+        at = make_column(&batch->columns[c], rows, &plain, at, &made);
+    }
     return at;
 }
 
@@ -133,7 +156,7 @@ static bool is_plain(const struct sx_rows_column *column, uint64_t rows, uint64_
 }
 
 static bool is_packed(const struct sx_rows_column *column, int64_t rows, struct sx_type type) {
-    return sx_rows_may_pack(type) && (uint64_t)rows / SX_PACK_BLOCK <= column->values_bytes &&
+    return (uint64_t)rows / SX_PACK_BLOCK <= column->values_bytes &&
            sx_rows_directory_bytes(rows, sx_rows_vectors(type, column->valid != 0)) <= column->values_bytes;
 }
 
@@ -143,9 +166,11 @@ static bool is_dictionary(const struct sx_rows_column *column) {
 
 static bool is_column(const struct sx_rows_column *column, int64_t rows, uint64_t all, struct sx_type type) {
     const struct sx_type stored = stored_type(column, type);
+    const bool is_heap_packed = column->encoding == SX_ROWS_PACKED && column->n_entries == 0;
     if (!sx_type_equal(type_of(column), type) || !is_inside(column->values, column->values_bytes, all) ||
         !is_inside(column->heap, column->heap_bytes, all) || !is_dictionary(column) ||
-        (type.id != SX_TYPE_VARCHAR && (column->heap_bytes > 0 || column->n_entries > 0)))
+        (type.id != SX_TYPE_VARCHAR && (column->heap_bytes > 0 || column->n_entries > 0)) ||
+        column->long_bytes > (is_heap_packed ? column->heap_bytes : 0))
         return false;
     switch (column->encoding) {
     case SX_ROWS_PLAIN: return is_plain(column, (uint64_t)rows, all, stored);
@@ -196,6 +221,8 @@ enum sx_status sx_rows_place(const void *head, struct sx_buffer *frame, struct s
             point_at(&columns[c], frame, column);
         else
             status = sx_tensor_create(pool, type, known->rows, columns[c].valid != 0, column, error);
+        if (status == SX_OK && columns[c].encoding == SX_ROWS_PACKED && columns[c].long_bytes > 0)
+            column->heap = sx_buffer_retain(frame);
     }
     if (status != SX_OK)
         sx_batch_release(out_batch);

@@ -4,10 +4,12 @@
  *
  * PLAIN: values, validity and long strings, FLAT; views of long strings have their offset in the column's
  * strings in place of the pointer. PACKED: vectors of 64-bit integers in frames of reference. A column has
- * one vector of its values, sign-extended (two of 16 bytes: low halves, high halves), and one of validity if
- * it has nulls. Of each 1,024 rows each vector has a block (pack.h), all of them in one directory, block
- * after block and the vectors of each side by side; the blocks' words follow it. Null rows count as any
- * value.
+ * one vector of its values, sign-extended (two of 16 bytes: low halves, high halves; of strings: their
+ * lengths), and one of validity if it has nulls. Of each 1,024 rows each vector has a block (pack.h), all of
+ * them in one directory, block after block and the vectors of each side by side; the blocks' words follow it.
+ * Null rows count as any value; as strings they have no characters. The heap of PACKED strings is the
+ * characters of all rows, short ones too, one after another; `first` in a block of lengths tells where those
+ * of its rows begin, so that each block can be read on its own.
  *
  * Strings whose dictionary has few entries for the rows go as their codes, a column of I32 like any other,
  * PLAIN or PACKED. The dictionary is the column's heap: the entries' views, then their long strings. */
@@ -33,8 +35,8 @@ struct sx_rows_column {
     uint64_t values, values_bytes; /* PACKED: the directory, with the words behind it */
     uint64_t valid;                /* 0: no nulls; PACKED: else that of the values */
     uint64_t heap, heap_bytes;
-    uint64_t n_entries; /* of the dictionary; 0: there is none */
-    uint64_t reserved;
+    uint64_t n_entries;  /* of the dictionary; 0: there is none */
+    uint64_t long_bytes; /* PACKED strings: of the heap, those that views will point at */
     uint32_t type_id;
     uint8_t precision, scale;
     uint8_t encoding; /* enum sx_rows_encoding */
@@ -44,9 +46,10 @@ struct sx_rows_column {
 /* What a head needs to know of a column but its type. */
 struct sx_rows_shape {
     enum sx_rows_encoding encoding;
-    uint64_t words_bytes; /* PACKED */
-    uint64_t heap_bytes;  /* behind long views; of a dictionary, all of it */
-    uint64_t n_entries;
+    uint64_t words_bytes;      /* if it is PACKED */
+    uint64_t characters_bytes; /* of strings, if they are PACKED */
+    uint64_t long_bytes;       /* of strings, of the long ones alone */
+    uint64_t n_entries, dictionary_bytes;
 };
 
 static inline size_t sx_rows_head_bytes(int n_columns) {
@@ -65,30 +68,28 @@ static inline uint64_t sx_rows_entries_bytes(uint64_t n_entries) {
     return n_entries * sizeof(struct sx_string);
 }
 
-/* Strings are not packed. */
-static inline bool sx_rows_may_pack(struct sx_type type) {
-    return type.id != SX_TYPE_VARCHAR;
-}
 /* Vectors of a PACKED column. */
 int sx_rows_vectors(struct sx_type type, bool has_valid);
 /* Of a PACKED column: its words are behind that. */
 uint64_t sx_rows_directory_bytes(int64_t rows, int n_vectors);
-/* The encoding that is worth it for columns of so many values in parts, if their blocks' words are so large:
- * packed they take a tenth less, or they stay plain. */
+/* The encoding that is worth it for columns of so many values in parts, if that is what their shape would be
+ * with either: packed they take a tenth less, or they stay plain. */
 enum sx_rows_encoding sx_rows_choose(struct sx_type type, bool has_valid, int64_t rows, int64_t n_blocks,
-                                     uint64_t words_bytes);
+                                     const struct sx_rows_shape *shape);
 
 /* The head of a frame with `rows` rows of `batch`, whose columns are as they are stored. `shapes`: one a
  * column. `head`: sx_rows_head_bytes of it. Returns the frame's bytes. */
 size_t sx_rows_make_head(const struct sx_batch *batch, int64_t rows, int64_t sequence,
                          const struct sx_rows_shape *shapes, void *head);
+/* The bytes of that frame if all of its columns were PLAIN. */
+size_t sx_rows_plain_bytes(const struct sx_batch *batch, int64_t rows, const struct sx_rows_shape *shapes);
 /* SX_INTERNAL: this is no head of a frame of `bytes` bytes with such columns. What blocks tell has to be
  * checked by whoever reads them. */
 SX_MUST_CHECK enum sx_status sx_rows_check_head(const void *head, size_t bytes, const struct sx_type *types,
                                                 int n_columns, struct sx_error *error);
 /* The batch whose PLAIN columns are in `frame` (retained by each): values are not copied. Views of long
- * strings are still offsets. The others have room in memory of `pool`, to be filled. `head` has been checked;
- * it may lie elsewhere than `frame`. */
+ * strings are still offsets. The others have room in memory of `pool`, to be filled; strings among them
+ * retain the frame if any are long. `head` has been checked; it may lie elsewhere than `frame`. */
 SX_MUST_CHECK enum sx_status sx_rows_place(const void *head, struct sx_buffer *frame, struct sx_pool *pool,
                                            struct sx_batch *out_batch, struct sx_error *error);
 /* Codes that sx_rows_place has placed become a column of strings. `block`: a copy of its heap, so that

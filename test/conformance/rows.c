@@ -3,11 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "conformance.h"
-#include "tensor/pack.h"
-#include "tensor/rows.h"
+#include "rows_case.h"
 
-enum { MAX_PARTS = 1024, FEW_PARTS = 8, MAX_RUNS = 2 * MAX_PARTS, SEQUENCE = 4711 };
+enum { SEQUENCE = ROWS_SEQUENCE };
 
 static const struct sx_type types[] = {
     {SX_TYPE_BOOL, 0, 0},     {SX_TYPE_I16, 0, 0},     {SX_TYPE_I32, 0, 0},       {SX_TYPE_I64, 0, 0},
@@ -17,20 +15,7 @@ static const struct sx_type types[] = {
 };
 enum { N_TYPES = sizeof types / sizeof types[0], DICTIONARY = N_TYPES - 2, CONSTANT = N_TYPES - 1 };
 
-/* What goes into a call. `host` and `order` are in host memory. */
-struct rows_case {
-    const struct sx_type *types; /* of the columns */
-    struct sx_batch host, sent;
-    struct sx_tensor order, sent_order;
-    bool in_order; /* no order is given */
-    bool packs;
-    int64_t offsets[MAX_PARTS + 1];
-    int n_parts, own;
-    int64_t runs[MAX_RUNS + 1];
-    int n_runs; /* 0: nothing is told of them */
-};
-
-static void release(struct rows_case *rows) {
+void rows_case_release(struct rows_case *rows) {
     sx_batch_release(&rows->host);
     sx_batch_release(&rows->sent);
     sx_tensor_release(&rows->order);
@@ -67,9 +52,8 @@ static enum sx_status make_order(struct conformance *c, int64_t n, struct sx_ten
     return SX_OK;
 }
 
-/* Some parts are empty; the rows before the first and behind the last are of none. */
-static void make_parts(struct conformance *c, int64_t n, struct rows_case *rows) {
-    rows->n_parts = 1 + (int)(conformance_random(c) % FEW_PARTS);
+void rows_case_parts(struct conformance *c, int64_t n, struct rows_case *rows) {
+    rows->n_parts = 1 + (int)(conformance_random(c) % ROWS_FEW_PARTS);
     rows->own = (int)(conformance_random(c) % (uint64_t)(rows->n_parts + 1)) - 1;
     const int64_t last = n > 20 ? n - 2 : n;
     int64_t at = n > 10 ? (int64_t)(conformance_random(c) % 3) : 0;
@@ -105,8 +89,7 @@ static void make_runs(struct conformance *c, int most, struct rows_case *rows) {
     rows->runs[rows->n_runs] = rows->offsets[rows->n_parts];
 }
 
-/* Once the batch and its parts are there. `runs`: of a part, at most; 0: they are not told. */
-static enum sx_status send_case(struct conformance *c, int runs, struct rows_case *rows) {
+enum sx_status rows_case_send(struct conformance *c, int runs, struct rows_case *rows) {
     SX_TRY(make_order(c, rows->host.rows, &rows->order));
     if (runs > 0)
         make_runs(c, runs, rows);
@@ -120,8 +103,8 @@ static enum sx_status make_case(struct conformance *c, int64_t n, double null_sh
     SX_TRY(sx_batch_create(N_TYPES, n, &rows->host, &c->error));
     for (int t = 0; t < N_TYPES; t++)
         SX_TRY(make_column(c, t, n, null_share, &rows->host.columns[t]));
-    make_parts(c, n, rows);
-    return send_case(c, runs, rows);
+    rows_case_parts(c, n, rows);
+    return rows_case_send(c, runs, rows);
 }
 
 static bool are_equal(const struct rows_case *rows, int part, const struct sx_batch *got) {
@@ -140,6 +123,17 @@ static bool are_equal(const struct rows_case *rows, int part, const struct sx_ba
     return true;
 }
 
+/* Short strings have zeros behind them, and long ones begin as they do. */
+static bool has_right_views(const struct sx_tensor *column) {
+    const struct sx_string *views = column->values;
+    for (int64_t i = 0; i < column->length; i++) {
+        const struct sx_string right = sx_string_make(sx_string_bytes(&views[i]), views[i].length_bytes);
+        if ((!column->valid || column->valid[i]) && memcmp(&views[i], &right, sizeof right) != 0)
+            return false;
+    }
+    return true;
+}
+
 static enum sx_status check_frame(struct conformance *c, const struct rows_case *rows, int part,
                                   struct sx_buffer *frame, size_t bytes) {
     struct sx_batch got = {0}, host = {0};
@@ -149,6 +143,9 @@ static enum sx_status check_frame(struct conformance *c, const struct rows_case 
                                       &sequence));
     SX_GO(c->backend->ops.batch_to_host(c->stream, &got, &host));
     CONFORM(c, sequence == SEQUENCE && are_equal(rows, part, &host), "part %d of %d", part, rows->n_parts);
+    for (int t = 0; t < host.n_columns; t++)
+        if (host.columns[t].type.id == SX_TYPE_VARCHAR && host.columns[t].layout == SX_FLAT)
+            CONFORM(c, has_right_views(&host.columns[t]), "views of column %d", t);
 out:
     sx_batch_release(&got);
     sx_batch_release(&host);
@@ -170,6 +167,8 @@ enum damage {
 /* The column's first long string, or that of its dictionary; NULL: there is none. */
 static struct sx_string *find_long(char *frame, const struct sx_rows_column *column, int64_t rows) {
     const bool is_coded = column->n_entries > 0;
+    if (!is_coded && column->encoding == SX_ROWS_PACKED)
+        return NULL;
     struct sx_string *views =
         (struct sx_string *)(void *)(frame + (is_coded ? column->heap : column->values));
     for (int64_t i = 0, n = is_coded ? (int64_t)column->n_entries : rows; i < n; i++)
@@ -292,9 +291,20 @@ static enum sx_status check_own(struct conformance *c, const struct rows_case *r
     return SX_OK;
 }
 
-static enum sx_status try_rows(struct conformance *c, struct rows_case *rows) {
-    struct sx_buffer *parts[MAX_PARTS] = {0};
+/* Told right, whether they go PLAIN or not. */
+static void check_plain_bytes(struct conformance *c, struct rows_case *rows, size_t bytes,
+                              size_t plain_bytes) {
+    size_t *known = &rows->plain_bytes[rows->in_order];
+    if (!rows->packs)
+        *known = bytes;
+    if (*known > 0)
+        CONFORM(c, plain_bytes == *known, "%zu plain bytes, not %zu", plain_bytes, *known);
+}
+
+enum sx_status rows_case_try(struct conformance *c, struct rows_case *rows) {
+    struct sx_buffer *parts[ROWS_MAX_PARTS] = {0};
     struct sx_batch own = {0};
+    size_t plain_bytes, bytes = 0;
     const struct sx_row_parts asked = {.order = rows->in_order ? NULL : &rows->sent_order,
                                        .offsets = rows->offsets,
                                        .n_parts = rows->n_parts,
@@ -302,8 +312,12 @@ static enum sx_status try_rows(struct conformance *c, struct rows_case *rows) {
                                        .runs = rows->n_runs > 0 && !rows->in_order ? rows->runs : NULL,
                                        .n_runs = rows->n_runs};
     enum sx_status status = SX_OK;
-    SX_GO(c->backend->ops.rows_pack(c->stream, &rows->sent, &asked, SEQUENCE, rows->packs, parts, &own));
+    SX_GO(c->backend->ops.rows_pack(c->stream, &rows->sent, &asked, SEQUENCE, rows->packs, parts,
+                                    &plain_bytes, &own));
     SX_GO(check_own(c, rows, &own));
+    for (int p = 0; p < rows->n_parts; p++)
+        bytes += parts[p] ? parts[p]->size_bytes : 0;
+    check_plain_bytes(c, rows, bytes, plain_bytes);
     for (int p = 0; p < rows->n_parts; p++) {
         const bool is_wanted = p != rows->own && rows->offsets[p + 1] > rows->offsets[p];
         if (!CONFORM(c, is_wanted == (parts[p] != NULL), "part %d of %d, but %d", p, rows->n_parts,
@@ -316,7 +330,7 @@ static enum sx_status try_rows(struct conformance *c, struct rows_case *rows) {
     }
 out:
     sx_batch_release(&own);
-    for (int p = 0; p < MAX_PARTS; p++)
+    for (int p = 0; p < ROWS_MAX_PARTS; p++)
         sx_buffer_release(parts[p]);
     return status;
 }
@@ -330,191 +344,11 @@ static enum sx_status try_shape(struct conformance *c, int64_t n, double null_sh
     for (int i = 0; i < 4; i++) {
         rows.in_order = i % 2;
         rows.packs = i / 2;
-        SX_GO(try_rows(c, &rows));
+        SX_GO(rows_case_try(c, &rows));
     }
 out:
-    release(&rows);
+    rows_case_release(&rows);
     return status;
-}
-
-/* ---- packed ---- */
-
-static const struct sx_type ranged_types[] = {{SX_TYPE_I64, 0, 0},  {SX_TYPE_U64, 0, 0},
-                                              {SX_TYPE_I32, 0, 0},  {SX_TYPE_I16, 0, 0},
-                                              {SX_TYPE_BOOL, 0, 0}, {SX_TYPE_DECIMAL, 30, 4}};
-enum { N_RANGED = sizeof ranged_types / sizeof ranged_types[0] };
-
-/* Integers of `bits` bits above a random one, which wrap where the type ends. */
-static void fill_range(struct conformance *c, unsigned bits, struct sx_tensor *column) {
-    const size_t width = sx_type_bytes(column->type), part = width < 8 ? width : 8;
-    const uint64_t mask = bits == 64 ? UINT64_MAX : (UINT64_C(1) << bits) - 1;
-    const bool is_bool = column->type.id == SX_TYPE_BOOL;
-    for (size_t at = 0; at < width; at += part) {
-        const uint64_t base = is_bool ? 0 : conformance_random(c);
-        for (int64_t i = 0; i < column->length; i++) {
-            uint64_t value = base + (conformance_random(c) & mask);
-            if (is_bool)
-                value &= 1;
-            memcpy((char *)column->values + (size_t)i * width + at, &value, part);
-        }
-    }
-}
-
-static enum sx_status make_ranged(struct conformance *c, int64_t n, unsigned bits, double null_share,
-                                  int runs, struct rows_case *rows) {
-    rows->types = ranged_types;
-    rows->packs = true;
-    SX_TRY(sx_batch_create(N_RANGED, n, &rows->host, &c->error));
-    for (int t = 0; t < N_RANGED; t++) {
-        SX_TRY(conformance_column(c, ranged_types[t], n, FILL_RANDOM, null_share, &rows->host.columns[t]));
-        fill_range(c, bits, &rows->host.columns[t]);
-    }
-    make_parts(c, n, rows);
-    return send_case(c, runs, rows);
-}
-
-static enum sx_status try_ranged(struct conformance *c, int64_t n, unsigned bits, double null_share) {
-    if (!conformance_takes(c))
-        return SX_OK;
-    struct rows_case rows = {0};
-    enum sx_status status;
-    SX_GO(make_ranged(c, n, bits, null_share, 0, &rows));
-    SX_GO(try_rows(c, &rows));
-    rows.in_order = true;
-    rows.own = -1;
-    rows.n_parts = 1;
-    rows.offsets[0] = 0;
-    rows.offsets[1] = n;
-    SX_GO(try_rows(c, &rows));
-out:
-    release(&rows);
-    return status;
-}
-
-/* A row each in many parts, and some in the last one. */
-static enum sx_status try_many_parts(struct conformance *c) {
-    if (!conformance_takes(c))
-        return SX_OK;
-    struct rows_case rows = {0};
-    enum sx_status status;
-    SX_GO(make_ranged(c, MAX_PARTS + 200, 9, 0, 0, &rows));
-    rows.n_parts = MAX_PARTS;
-    rows.own = MAX_PARTS / 2;
-    for (int p = 0; p < MAX_PARTS; p++)
-        rows.offsets[p] = p;
-    rows.offsets[MAX_PARTS] = MAX_PARTS + 200;
-    SX_GO(try_rows(c, &rows));
-out:
-    release(&rows);
-    return status;
-}
-
-/* More rows than a device takes together, in few or many runs; plain, so that the own part is of the same
- * kind. */
-static enum sx_status try_runs(struct conformance *c, int runs, double null_share, bool packs) {
-    enum { ROWS = 5000 };
-    if (!conformance_takes(c))
-        return SX_OK;
-    struct rows_case rows = {0};
-    enum sx_status status;
-    SX_GO(make_ranged(c, ROWS, 20, null_share, runs, &rows));
-    rows.packs = packs;
-    SX_GO(try_rows(c, &rows));
-out:
-    release(&rows);
-    return status;
-}
-
-/* One part of one column of 1,024 integers below 1,000. */
-static enum sx_status pack_one(struct conformance *c, struct sx_buffer **out_host) {
-    const int64_t offsets[] = {0, 1024};
-    const struct sx_row_parts parts = {.offsets = offsets, .n_parts = 1, .own = -1};
-    struct sx_batch host = {0}, sent = {0}, none;
-    struct sx_buffer *frame = NULL;
-    enum sx_status status;
-    SX_GO(sx_batch_create(1, offsets[1], &host, &c->error));
-    SX_GO(conformance_column(c, ranged_types[0], offsets[1], FILL_RANDOM, 0, &host.columns[0]));
-    for (int64_t i = 0; i < offsets[1]; i++)
-        ((int64_t *)host.columns[0].values)[i] = i % 1000 - 500;
-    SX_GO(c->backend->ops.batch_from_host(c->stream, &host, &sent));
-    SX_GO(c->backend->ops.rows_pack(c->stream, &sent, &parts, SEQUENCE, true, &frame, &none));
-    SX_GO(c->backend->ops.bytes_to_host(c->stream, frame, frame->size_bytes, c->pool, out_host));
-out:
-    sx_buffer_release(frame);
-    sx_batch_release(&host);
-    sx_batch_release(&sent);
-    return status;
-}
-
-/* Whether the frame is refused, at once or when its work is done. */
-static bool is_refused(struct conformance *c, struct sx_buffer *host) {
-    struct sx_buffer *frame = NULL;
-    struct sx_batch got = {0};
-    int64_t sequence;
-    enum sx_status status;
-    SX_GO(c->backend->ops.bytes_from_host(c->stream, host, host->size_bytes, &frame));
-    SX_GO(c->backend->ops.rows_unpack(c->stream, frame, host->size_bytes, ranged_types, 1, &got, &sequence));
-    status = c->backend->ops.synchronise(c->stream, "a frame");
-out:
-    sx_buffer_release(frame);
-    sx_batch_release(&got);
-    c->stream->error = (struct sx_error){0};
-    return status == SX_INTERNAL;
-}
-
-/* Sizes are as computed, and what is damaged is refused. */
-static enum sx_status try_damage(struct conformance *c) {
-    enum { BITS = 10, WORDS = BITS * 1024 / 8, DIRECTORY = 32 };
-    if (!conformance_takes(c))
-        return SX_OK;
-    struct sx_buffer *host = NULL;
-    enum sx_status status;
-    SX_GO(pack_one(c, &host));
-    struct sx_rows_column *column = sx_rows_columns(host->data);
-    struct sx_pack_block *block = (struct sx_pack_block *)(void *)((char *)host->data + column->values);
-    const struct sx_rows_column column_before = *column;
-    const struct sx_pack_block block_before = *block;
-    CONFORM(c, column->encoding == SX_ROWS_PACKED && column->values_bytes == DIRECTORY + WORDS,
-            "%d, %llu bytes", column->encoding, (unsigned long long)column->values_bytes);
-    CONFORM(c, block->bits == BITS && block->base == (uint64_t)-500, "%d bits", block->bits);
-    CONFORM(c, !is_refused(c, host), "a frame as it is");
-    const struct sx_pack_block damaged[] = {{0, 0, 0, BITS + 1, {0}},
-                                            {0, 0, 0, 65, {0}},
-                                            {0, 0, 16, BITS, {0}},
-                                            {0, 0, 8, 1, {0}},
-                                            {0, 0, UINT32_MAX - 15, 1, {0}}};
-    for (size_t i = 0; i < sizeof damaged / sizeof damaged[0]; i++) {
-        *block = damaged[i];
-        CONFORM(c, is_refused(c, host), "damaged block %zu", i);
-    }
-    *block = block_before;
-    column->encoding = SX_ROWS_ENCODINGS;
-    CONFORM(c, is_refused(c, host), "an encoding that is not there");
-    *column = column_before;
-    column->values_bytes = DIRECTORY - 16;
-    CONFORM(c, is_refused(c, host), "a directory that is cut off");
-    *column = column_before;
-    ((struct sx_rows_frame *)host->data)->rows = INT64_MAX;
-    CONFORM(c, is_refused(c, host), "many rows");
-out:
-    sx_buffer_release(host);
-    return status;
-}
-
-static void conform_packed(struct conformance *c) {
-    enum { MOST_BITS = 64, SPREAD = 2100 };
-    for (unsigned bits = 0; bits <= MOST_BITS; bits++) {
-        const int64_t n = 1 + (int64_t)(conformance_random(c) % (bits % 16 ? 70 : SPREAD));
-        const enum sx_status status = try_ranged(c, n, bits, bits % 2 ? 0.3 : 0);
-        CONFORM(c, status == SX_OK, "%u bits: %s %s", bits, c->error.text, c->stream->error.text);
-    }
-    CONFORM(c, try_ranged(c, SPREAD, 7, 1) == SX_OK, "nulls alone: %s", c->stream->error.text);
-    for (int runs = 1; runs <= MAX_RUNS / FEW_PARTS; runs *= 4)
-        for (int i = 0; i < 4; i++)
-            CONFORM(c, try_runs(c, runs, i % 2 ? 0.3 : 0, i / 2) == SX_OK, "%d runs: %s", runs,
-                    c->stream->error.text);
-    CONFORM(c, try_many_parts(c) == SX_OK, "many parts: %s", c->stream->error.text);
-    CONFORM(c, try_damage(c) == SX_OK, "damage: %s", c->stream->error.text);
 }
 
 void conform_rows(struct conformance *c) {
@@ -524,5 +358,6 @@ void conform_rows(struct conformance *c) {
             const enum sx_status status = try_shape(c, conformance_rows[r], round % 2 ? 0.3 : 0, round * 2);
             CONFORM(c, status == SX_OK, "rows: %s %s", c->error.text, c->stream->error.text);
         }
-    conform_packed(c);
+    conform_rows_packed(c);
+    conform_rows_strings(c);
 }

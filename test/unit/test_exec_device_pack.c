@@ -70,11 +70,27 @@ static void test_first(void) {
     assert(!decide_first(&packing, 0) && !decide(&packing, 1, 1));
 }
 
+/* What is plain is known of packed batches, too; a few rows tell nothing but their bytes. */
+static void test_note(void) {
+    enum { ROWS = 10000 };
+    struct sx_exchange exchange = {0};
+    struct exchange_device_packing *packing = &exchange.device_packing;
+    exchange_device_packing_init(packing);
+    exchange_device_note(&exchange, true, ROWS, 16 * ROWS, 31 * ROWS);
+    assert(packing->row_bytes[0] == 31 && packing->row_bytes[1] == 16);
+    exchange_device_note(&exchange, false, ROWS, 32 * ROWS, 32 * ROWS);
+    exchange_device_note(&exchange, true, 1, 1, 2);
+    assert(packing->row_bytes[0] == 32 && packing->row_bytes[1] == 16);
+    assert(exchange.plain_bytes == 63 * ROWS + 2 && exchange.packed_bytes == 48 * ROWS + 1);
+    exchange_device_packing_release(packing);
+}
+
 int main(void) {
     test_pace();
     test_bound();
     test_ratio();
     test_first();
+    test_note();
     puts("ok");
     return 0;
 }

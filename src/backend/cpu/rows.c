@@ -4,17 +4,12 @@
 #include "backend/cpu/rows.h"
 
 static size_t long_bytes(const struct cpu_picked *picked, int64_t i) {
-    struct sx_string view;
-    if (!cpu_picked_is_valid(picked, i))
-        return 0;
-    memcpy(&view, cpu_picked_value(picked, i), sizeof view);
-    return view.length_bytes > SX_STRING_INLINE_BYTES ? view.length_bytes : 0;
+    const size_t length = cpu_picked_string(picked, i).length_bytes;
+    return length > SX_STRING_INLINE_BYTES ? length : 0;
 }
 
 static void pack_string(const struct cpu_picked *picked, int64_t i, char *heap, uint64_t *used, char *out) {
-    struct sx_string view = {0};
-    if (cpu_picked_is_valid(picked, i))
-        memcpy(&view, cpu_picked_value(picked, i), sizeof view);
+    struct sx_string view = cpu_picked_string(picked, i);
     if (view.length_bytes > SX_STRING_INLINE_BYTES) {
         memcpy(heap + *used, view.u.ref.pointer, view.length_bytes);
         view.u.ref.pointer = (const char *)(uintptr_t)*used;
@@ -40,23 +35,23 @@ static void pack_dictionary(const struct sx_tensor *column, char *out) {
 static void add_dictionary(const struct sx_tensor *column, struct sx_rows_shape *shape) {
     const struct cpu_picked picked = pick_entries(column);
     shape->n_entries = (uint64_t)picked.n;
-    shape->heap_bytes = sx_rows_entries_bytes(shape->n_entries);
+    shape->dictionary_bytes = sx_rows_entries_bytes(shape->n_entries);
     for (int64_t i = 0; i < picked.n; i++)
-        shape->heap_bytes += long_bytes(&picked, i);
+        shape->dictionary_bytes += long_bytes(&picked, i);
 }
 
 /* Its encoding, if columns are packed where that is worth it, and lengths. */
 static struct sx_rows_shape shape_of(const struct cpu_picked *picked, bool packs) {
     const struct sx_type type = picked->column->type;
     struct sx_rows_shape shape = {0};
-    if (type.id == SX_TYPE_VARCHAR) {
-        for (int64_t i = 0; i < picked->n; i++)
-            shape.heap_bytes += long_bytes(picked, i);
-    } else if (packs) {
-        const uint64_t words_bytes = cpu_rows_write_blocks(picked, NULL, NULL);
-        shape.encoding = sx_rows_choose(type, picked->column->valid != NULL, picked->n,
-                                        pack_blocks_of(picked->n), words_bytes);
-        shape.words_bytes = shape.encoding == SX_ROWS_PACKED ? words_bytes : 0;
+    for (int64_t i = 0; type.id == SX_TYPE_VARCHAR && i < picked->n; i++) {
+        shape.characters_bytes += cpu_picked_string(picked, i).length_bytes;
+        shape.long_bytes += long_bytes(picked, i);
+    }
+    if (packs) {
+        shape.words_bytes = cpu_rows_write_blocks(picked, NULL, NULL);
+        shape.encoding =
+            sx_rows_choose(type, picked->column->valid != NULL, picked->n, pack_blocks_of(picked->n), &shape);
     }
     return shape;
 }
@@ -68,6 +63,8 @@ static void pack_column(const struct cpu_picked *picked, const struct sx_rows_co
         const int n_vectors = sx_rows_vectors(picked->column->type, place->valid != 0);
         (void)cpu_rows_write_blocks(picked, (struct sx_pack_block *)(uintptr_t)out,
                                     out + sx_rows_directory_bytes(picked->n, n_vectors));
+        if (picked->column->type.id == SX_TYPE_VARCHAR)
+            cpu_rows_write_characters(picked, frame + place->heap);
         return;
     }
     for (int64_t i = 0; i < picked->n; i++, out += picked->width_bytes) {
@@ -90,7 +87,7 @@ static struct cpu_picked pick(const struct sx_batch *batch, int c, const struct 
 
 static enum sx_status pack_part(struct sx_stream *stream, const struct sx_batch *batch,
                                 const struct sx_tensor *order, const int64_t *ends, int64_t sequence,
-                                bool packs, struct sx_buffer **out_part) {
+                                bool packs, struct sx_buffer **out_part, size_t *plain_bytes) {
     struct sx_buffer *head = NULL, *shapes = NULL, *columns = NULL;
     const int64_t n = ends[1] - ends[0];
     struct sx_batch stored = *batch;
@@ -111,6 +108,7 @@ static enum sx_status pack_part(struct sx_stream *stream, const struct sx_batch 
         if (is_coded)
             add_dictionary(column, &shape[c]);
     }
+    *plain_bytes += sx_rows_plain_bytes(&stored, n, shape);
     const size_t bytes = sx_rows_make_head(&stored, n, sequence, shape, head->data);
     SX_GO(sx_buffer_create(stream->pool, bytes, out_part, &stream->error));
     memcpy((*out_part)->data, head->data, head->size_bytes);
@@ -152,15 +150,18 @@ out:
 
 enum sx_status sx_cpu_rows_pack(struct sx_stream *stream, const struct sx_batch *batch,
                                 const struct sx_row_parts *parts, int64_t sequence, bool packs,
-                                struct sx_buffer **out_parts, struct sx_batch *out_own) {
+                                struct sx_buffer **out_parts, size_t *out_plain_bytes,
+                                struct sx_batch *out_own) {
     const int64_t *offsets = parts->offsets;
     enum sx_status status = SX_OK;
+    *out_plain_bytes = 0;
     *out_own = (struct sx_batch){0};
     for (int p = 0; p < parts->n_parts; p++)
         out_parts[p] = NULL;
     for (int p = 0; p < parts->n_parts && status == SX_OK; p++)
         if (p != parts->own && offsets[p + 1] > offsets[p])
-            status = pack_part(stream, batch, parts->order, &offsets[p], sequence, packs, &out_parts[p]);
+            status = pack_part(stream, batch, parts->order, &offsets[p], sequence, packs, &out_parts[p],
+                               out_plain_bytes);
     if (status == SX_OK && parts->own >= 0)
         status = take_own(stream, batch, parts, out_own);
     for (int p = 0; p < parts->n_parts && status != SX_OK; p++) {

@@ -16,9 +16,13 @@ struct cpu_picked {
 
 bool cpu_picked_is_valid(const struct cpu_picked *picked, int64_t i);
 const char *cpu_picked_value(const struct cpu_picked *picked, int64_t i);
+/* Of a column of strings; a null one is empty. */
+struct sx_string cpu_picked_string(const struct cpu_picked *picked, int64_t i);
 
 /* The blocks of a PACKED column. Returns their words' bytes; with `directory` NULL nothing is written. */
 uint64_t cpu_rows_write_blocks(const struct cpu_picked *picked, struct sx_pack_block *directory, char *words);
+/* The heap of PACKED strings. */
+void cpu_rows_write_characters(const struct cpu_picked *picked, char *heap);
 /* The column's values, and its validity. */
 SX_MUST_CHECK enum sx_status cpu_rows_read_blocks(struct sx_stream *stream,
                                                   const struct sx_rows_column *place, char *frame,

@@ -2,6 +2,7 @@
  * decimals. A view is 16 bytes; its bytes are read once, to check them, and stay where they are. */
 #include "backend/cuda/block.h"
 #include "backend/cuda/decode_kernel.h"
+#include "backend/cuda/view.h"
 #include "tensor/semantics_stored.h"
 #include "tensor/semantics_utf8.h"
 
@@ -101,24 +102,13 @@ __device__ static inline const uint8_t *string_at(const struct decode_work &work
     return work.pages[p].stored + work.offsets[work.pages[p].first_row + v];
 }
 
-__device__ static inline struct sx_string view_of(const uint8_t *bytes, uint32_t length) {
-    struct sx_string view = {};
-    const uint32_t head = length <= SX_STRING_INLINE_BYTES ? length : (uint32_t)sizeof view.u.ref.prefix;
-    view.length_bytes = length;
-    for (uint32_t i = 0; i < head; i++)
-        view.u.inlined[i] = (char)bytes[i];
-    if (length > SX_STRING_INLINE_BYTES)
-        view.u.ref.pointer = (const char *)bytes;
-    return view;
-}
-
 __device__ static inline void put_view(const struct decode_work &work, int32_t p, int64_t row,
                                        const uint8_t *bytes, uint32_t length) {
     if (work.is_text && !sx_utf8_is_valid(bytes, length))
         page_fault(work, p, DECODE_TEXT);
     if (length > SX_STRING_INLINE_BYTES && !*(volatile int64_t *)work.n_long)
         *(volatile int64_t *)work.n_long = 1;
-    ((struct sx_string *)work.out)[row] = view_of(bytes, length);
+    ((struct sx_string *)work.out)[row] = view_of((const char *)bytes, length);
 }
 
 __global__ void put_views(struct decode_work work) {

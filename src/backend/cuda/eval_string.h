@@ -3,26 +3,9 @@
 #define SX_BACKEND_CUDA_EVAL_STRING_H
 
 #include "backend/cuda/eval_value.h"
+#include "backend/cuda/view.h"
 #include "tensor/semantics_case.h"
 #include "tensor/semantics_like.h"
-
-__device__ __forceinline__ const char *eval_bytes(const struct sx_string &string) {
-    return string.length_bytes <= SX_STRING_INLINE_BYTES ? string.u.inlined : string.u.ref.pointer;
-}
-
-/* A view of bytes that stay. */
-__device__ static inline struct sx_string eval_view(const char *bytes, uint32_t length_bytes) {
-    struct sx_string view = {};
-    view.length_bytes = length_bytes;
-    if (length_bytes > SX_STRING_INLINE_BYTES) {
-        memcpy(view.u.ref.prefix, bytes, sizeof view.u.ref.prefix);
-        view.u.ref.pointer = bytes;
-    } else {
-        for (uint32_t i = 0; i < length_bytes; i++)
-            view.u.inlined[i] = bytes[i];
-    }
-    return view;
-}
 
 /* ---- tests ---- */
 
@@ -40,7 +23,7 @@ __device__ static inline bool eval_contains(const char *text, uint32_t text_byte
 
 __device__ static inline bool eval_test_part(const struct cuda_eval_step &step, const struct sx_string &text,
                                              const struct sx_string &part) {
-    const char *a = eval_bytes(text), *b = eval_bytes(part);
+    const char *a = view_bytes(text), *b = view_bytes(part);
     const uint32_t n = part.length_bytes;
     if (n > text.length_bytes)
         return false;
@@ -55,7 +38,7 @@ __device__ static inline bool eval_like(const struct cuda_eval_step &step, const
                                         struct eval_result *result) {
     const bool has_escape = step.n_arguments > 2 && escape.length_bytes == 1;
     const enum sx_like_result like =
-        sx_like(eval_bytes(text), text.length_bytes, eval_bytes(pattern), pattern.length_bytes, has_escape,
+        sx_like(view_bytes(text), text.length_bytes, view_bytes(pattern), pattern.length_bytes, has_escape,
                 has_escape ? escape.u.inlined[0] : 0);
     result->failed = like == SX_LIKE_BAD_ESCAPE || (step.n_arguments > 2 && escape.length_bytes > 1);
     return (like == SX_LIKE_YES) != (step.variant != 0);
@@ -66,13 +49,13 @@ __device__ static inline bool eval_like(const struct cuda_eval_step &step, const
 __device__ static inline struct sx_string eval_substring(const struct sx_string &text, int64_t start,
                                                          int64_t wanted, struct eval_result *result) {
     const int64_t min = -(INT64_C(1) << 32), max = UINT32_MAX;
-    const char *bytes = eval_bytes(text);
+    const char *bytes = view_bytes(text);
     uint32_t first = 0, end = 0;
     if (start < min || start > max || wanted < min || wanted > max)
         result->failed = true;
     else
         sx_utf8_substring(bytes, text.length_bytes, start, wanted, &first, &end);
-    return eval_view(bytes + first, end - first);
+    return view_of(bytes + first, end - first);
 }
 
 template <int LEVEL>
@@ -87,7 +70,7 @@ __device__ static inline struct cuda_eval_value eval_string(const struct cuda_ev
             const struct sx_string c = eval_as<struct sx_string>(arguments[2]);
             return eval_of((uint64_t)eval_like(step, a, b, c, result));
         }
-        case CUDA_EVAL_LENGTH: return eval_of(sx_utf8_count(eval_bytes(a), a.length_bytes));
+        case CUDA_EVAL_LENGTH: return eval_of(sx_utf8_count(view_bytes(a), a.length_bytes));
         case CUDA_EVAL_SUBSTRING:
             return eval_of(
                 eval_substring(a, eval_as<int64_t>(arguments[1]), eval_as<int64_t>(arguments[2]), result));
@@ -138,21 +121,21 @@ __device__ static inline struct sx_string eval_concat(const struct cuda_eval_run
         bytes = 0;
     char *place = eval_place(run, bytes, inlined, full);
     if (!place || result->failed)
-        return eval_view(NULL, 0);
-    memcpy(place, eval_bytes(a), a.length_bytes);
-    memcpy(place + a.length_bytes, eval_bytes(b), b.length_bytes);
-    return eval_view(place, (uint32_t)bytes);
+        return view_of(NULL, 0);
+    memcpy(place, view_bytes(a), a.length_bytes);
+    memcpy(place + a.length_bytes, view_bytes(b), b.length_bytes);
+    return view_of(place, (uint32_t)bytes);
 }
 
 __device__ static inline struct sx_string eval_case(const struct cuda_eval_run &run, struct sx_string a,
                                                     bool upper, bool *full) {
-    const uint32_t bytes = sx_text_case(eval_bytes(a), a.length_bytes, upper, NULL);
+    const uint32_t bytes = sx_text_case(view_bytes(a), a.length_bytes, upper, NULL);
     char inlined[SX_STRING_INLINE_BYTES];
     char *place = eval_place(run, bytes, inlined, full);
     if (!place)
-        return eval_view(NULL, 0);
-    sx_text_case(eval_bytes(a), a.length_bytes, upper, place);
-    return eval_view(place, bytes);
+        return view_of(NULL, 0);
+    sx_text_case(view_bytes(a), a.length_bytes, upper, place);
+    return view_of(place, bytes);
 }
 
 #endif

@@ -40,9 +40,9 @@ __device__ static inline struct sx_string eval_to_text(const struct cuda_eval_ru
     const uint32_t bytes = valid ? eval_put_scalar(scalar, text) : 0;
     char *place = eval_place(run, bytes, inlined, full);
     if (!place)
-        return eval_view(NULL, 0);
+        return view_of(NULL, 0);
     memcpy(place, text, bytes);
-    return eval_view(place, bytes);
+    return view_of(place, bytes);
 }
 
 /* ---- from text ---- */
@@ -70,7 +70,7 @@ __device__ static inline bool eval_text_to_decimal(const struct cuda_eval_step &
 __attribute__((noinline)) __device__ static bool eval_from_text(const struct cuda_eval_step &step,
                                                                 const struct sx_string &text,
                                                                 struct cuda_eval_value *out) {
-    const char *bytes = eval_bytes(text);
+    const char *bytes = view_bytes(text);
     const uint32_t n = text.length_bytes;
     uint8_t truth = 0;
     int32_t days = 0;

@@ -6,6 +6,7 @@
 
 #include "backend/cuda/column.h"
 #include "tensor/pack.h"
+#include "tensor/semantics.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -13,10 +14,11 @@ extern "C" {
 
 /* Where a column's rows of a part go. */
 struct cuda_rows_place {
-    char *values;       /* NULL: the part is left out. PACKED: the directory */
-    uint8_t *valid;     /* NULL: no nulls */
-    char *heap;         /* of long strings. PACKED: the words */
-    int64_t heap_first; /* what the sum of long strings, or of words, is at the part's begin */
+    char *values;                    /* NULL: the part is left out. PACKED: the directory */
+    uint8_t *valid;                  /* NULL: no nulls */
+    char *words;                     /* PACKED */
+    char *heap;                      /* of strings */
+    int64_t words_first, heap_first; /* what their sums are at the part's begin */
 };
 
 /* Rows order[first + i] (order NULL: first + i) for i in 0 … n - 1; those of part p begin at offsets[p] and
@@ -26,7 +28,6 @@ struct cuda_rows_parts {
     const int64_t *offsets; /* n_parts + 1 */
     int64_t first, n;
     int32_t n_parts;
-    int32_t skip; /* a part that is left out; -1: none */
 };
 
 /* Blocks of rows, part after part; none of the part that is left out. */
@@ -35,32 +36,36 @@ struct cuda_rows_blocks {
     int64_t n;
 };
 
+/* What decides about a column's bytes in frames, block by block, in series that are added up (exclusive) one
+ * after another: bytes of the words of each block's vectors, and of strings behind them all characters of
+ * each block, and those of its long strings. */
+enum cuda_rows_series { CUDA_ROWS_WORDS, CUDA_ROWS_CHARACTERS, CUDA_ROWS_LONG, CUDA_ROWS_SERIES };
+struct cuda_rows_measured {
+    struct sx_pack_block *entries; /* base and bits: [block × n_vectors + vector] */
+    int64_t *sums;
+    int32_t n_vectors; /* 0: the column goes PLAIN */
+};
+SX_BOTH int64_t *cuda_rows_series(const struct cuda_rows_measured *measured, int64_t n_blocks, int series) {
+    return measured->sums + (series == CUDA_ROWS_WORDS ? 0 : n_blocks * (measured->n_vectors + series - 1));
+}
+
 /* A PACKED column of a frame. */
 struct cuda_rows_packed {
     const struct sx_pack_block *entries;
-    const char *words;
-    uint64_t words_bytes;
+    const char *words, *heap;
+    uint64_t words_bytes, heap_bytes;
     int64_t rows;
     int32_t n_vectors;
     int32_t column; /* its number, for errors */
+    bool has_long;  /* strings: views may point into the heap */
 };
 
-/* out[i]: bytes behind row i's view; 0 for short and null strings, and in the part that is left out. */
-void cuda_rows_long_bytes(cudaStream_t stream, struct cuda_column column, const struct cuda_rows_parts *parts,
-                          int64_t *out);
-/* out[p] = sums[(firsts[p] - firsts[0]) × scale], for p in 0 … n_parts */
-void cuda_rows_part_sums(cudaStream_t stream, const int64_t *sums, const int64_t *firsts, int n_parts,
-                         int scale, int64_t *out);
-/* A column of `width` bytes to its places, one a part. `sums` (strings only): the exclusive sum of
- * long_bytes. Null rows become zeros. */
+/* out[s × (n_parts + 1) + p]: the sum of series s, of the first n_series, at the begin of part p. */
+void cuda_rows_part_sums(cudaStream_t stream, const struct cuda_rows_measured *measured,
+                         const struct cuda_rows_blocks *blocks, int n_parts, int n_series, int64_t *out);
+/* A column of numbers of `width` bytes to its places, one a part. Null rows become zeros. */
 void cuda_rows_pack(cudaStream_t stream, struct cuda_column column, int width,
-                    const struct cuda_rows_parts *parts, const struct cuda_rows_place *places,
-                    const int64_t *sums);
-/* Offsets in views of long strings become pointers into `heap`; a string outside of its heap_bytes becomes an
- * empty one, and a CUDA_FAULT_ROWS. `number`: the column's. */
-void cuda_rows_place_strings(cudaStream_t stream, struct sx_string *views, int64_t n, const char *heap,
-                             uint64_t heap_bytes, int number, struct cuda_control *control);
-
+                    const struct cuda_rows_parts *parts, const struct cuda_rows_place *places);
 /* Codes that are not below n_entries become 0, and a CUDA_FAULT_ROWS. */
 void cuda_rows_check_codes(cudaStream_t stream, int32_t *codes, int64_t n, int64_t n_entries, int number,
                            struct cuda_control *control);
@@ -93,19 +98,37 @@ void cuda_rows_pack_tiles(cudaStream_t stream, const struct cuda_tile_column *co
 
 /* ---- rows_packed.cu ---- */
 
-/* Of each block's vectors, block after block: base and bits, and the bytes of its words. */
+/* Makes entries and series of a column of numbers; what is to be added up is not yet. */
 void cuda_rows_measure(cudaStream_t stream, struct cuda_column column, int width,
                        const struct cuda_rows_parts *parts, const struct cuda_rows_blocks *blocks,
-                       int n_vectors, struct sx_pack_block *out_entries, int64_t *out_bytes);
-/* A column's blocks to its places. `sums`: the exclusive sum of the bytes of words. */
+                       const struct cuda_rows_measured *measured);
+/* A column's blocks to its places. */
 void cuda_rows_pack_blocks(cudaStream_t stream, struct cuda_column column, int width,
                            const struct cuda_rows_parts *parts, const struct cuda_rows_blocks *blocks,
-                           int n_vectors, const struct sx_pack_block *entries, const int64_t *sums,
-                           const struct cuda_rows_place *places);
+                           const struct cuda_rows_measured *measured, const struct cuda_rows_place *places);
 /* Values of `width` bytes, and validity unless it is NULL. A block whose words are outside becomes zeros, and
  * a CUDA_FAULT_ROWS. */
 void cuda_rows_unpack_blocks(cudaStream_t stream, const struct cuda_rows_packed *packed, int width,
                              void *out_values, uint8_t *out_valid, struct cuda_control *control);
+
+/* ---- rows_strings.cu ---- */
+
+/* The same of strings. */
+void cuda_rows_measure_strings(cudaStream_t stream, struct cuda_column column,
+                               const struct cuda_rows_parts *parts, const struct cuda_rows_blocks *blocks,
+                               const struct cuda_rows_measured *measured);
+void cuda_rows_pack_strings(cudaStream_t stream, struct cuda_column column,
+                            const struct cuda_rows_parts *parts, const struct cuda_rows_blocks *blocks,
+                            const struct cuda_rows_measured *measured, bool packed,
+                            const struct cuda_rows_place *places);
+/* Offsets in views of long strings become pointers into `heap`; a string outside of its heap_bytes becomes an
+ * empty one, and a CUDA_FAULT_ROWS. `number`: the column's. */
+void cuda_rows_place_strings(cudaStream_t stream, struct sx_string *views, int64_t n, const char *heap,
+                             uint64_t heap_bytes, int number, struct cuda_control *control);
+/* Views, and validity unless it is NULL. Strings outside of the heap become empty ones, and they, words that
+ * are outside, and characters that are left over, a CUDA_FAULT_ROWS. */
+void cuda_rows_unpack_strings(cudaStream_t stream, const struct cuda_rows_packed *packed,
+                              struct sx_string *out_views, uint8_t *out_valid, struct cuda_control *control);
 
 #ifdef __cplusplus
 }

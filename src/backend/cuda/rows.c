@@ -22,19 +22,26 @@ struct packing {
     struct cuda_rows_dictionary *dictionaries; /* per column */
     struct cuda_rows_parts parts;              /* the same, for kernels */
     struct cuda_rows_blocks blocks;
-    int64_t *firsts; /* the blocks', on the host */
-    struct sx_buffer *device_offsets, *device_firsts, *scratch, *part_sums, *device_places;
-    struct sx_buffer **sums;    /* per column: of its strings, or of its blocks' words; or NULL */
-    struct sx_buffer **entries; /* per column: its blocks, if they have been measured */
-    int64_t *ends;              /* [column × (n_parts + 1) + part]: sums at the parts' begins; behind them
-                                 * [2 × column + 1]: bytes of a dictionary's strings */
-    struct cuda_rows_place *places; /* [column × n_parts + part] */
+    int64_t *begins; /* of the parts, n_parts + 1; behind them, of their blocks */
+    struct sx_buffer *device_begins, *part_sums, *device_places;
+    struct cuda_rows_measure *measures; /* per column */
+    int64_t *ends;                      /* see ends_of; behind those of all columns, dictionary_ends */
+    struct cuda_rows_place *places;     /* [column × n_parts + part] */
     char *head;
     struct sx_rows_shape *shapes; /* per column */
 };
 
-static int64_t *ends_of(const struct packing *packing, int column) {
-    return packing->ends + (size_t)column * ((size_t)packing->asked->n_parts + 1);
+static size_t n_ends(const struct packing *packing) {
+    return (size_t)packing->asked->n_parts + 1;
+}
+
+/* A column's sums at the begins of parts; of a series that it has. */
+static const int64_t *ends_of(const struct packing *packing, int column, enum cuda_rows_series series) {
+    return packing->ends + ((size_t)column * CUDA_ROWS_SERIES + series) * n_ends(packing);
+}
+
+static size_t dictionary_ends(const struct packing *packing, int column) {
+    return ((size_t)packing->stored.n_columns * n_ends(packing) + (size_t)column * 2) * CUDA_ROWS_SERIES;
 }
 
 static bool is_string(const struct sx_batch *batch, int column) {
@@ -45,28 +52,22 @@ static bool is_left_out(const struct packing *packing, int part) {
     return part == packing->asked->own || packing->asked->offsets[part + 1] == packing->asked->offsets[part];
 }
 
-static int vectors_of(const struct packing *packing, int column) {
-    const struct sx_tensor *tensor = &packing->stored.columns[column];
-    return sx_rows_vectors(tensor->type, tensor->valid != NULL);
-}
-
 static bool is_measured(const struct packing *packing, int column) {
-    return packing->packs && sx_rows_may_pack(packing->stored.columns[column].type);
+    return packing->packs || is_string(&packing->stored, column);
 }
 
 static bool make_lists(struct packing *packing) {
-    const size_t n_columns = (size_t)packing->stored.n_columns, n_ends = (size_t)packing->asked->n_parts + 1;
-    packing->sums = calloc(n_columns + 1, sizeof *packing->sums);
-    packing->entries = calloc(n_columns + 1, sizeof *packing->entries);
-    packing->ends = calloc(n_columns * (n_ends + 2) + 1, sizeof *packing->ends);
-    packing->firsts = calloc(n_ends, sizeof *packing->firsts);
-    packing->places = calloc(n_columns * n_ends + 1, sizeof *packing->places);
+    const size_t n_columns = (size_t)packing->stored.n_columns;
+    packing->measures = calloc(n_columns + 1, sizeof *packing->measures);
+    packing->ends = calloc(dictionary_ends(packing, packing->stored.n_columns) + 1, sizeof *packing->ends);
+    packing->begins = calloc(n_ends(packing), 2 * sizeof *packing->begins);
+    packing->places = calloc(n_columns * n_ends(packing) + 1, sizeof *packing->places);
     packing->shapes = calloc(n_columns + 1, sizeof *packing->shapes);
     packing->head = calloc(1, sx_rows_head_bytes(packing->stored.n_columns));
     packing->stored.columns = calloc(n_columns + 1, sizeof *packing->stored.columns);
     packing->dictionaries = calloc(n_columns + 1, sizeof *packing->dictionaries);
-    return packing->sums && packing->entries && packing->ends && packing->firsts && packing->places &&
-           packing->shapes && packing->head && packing->stored.columns && packing->dictionaries;
+    return packing->measures && packing->ends && packing->begins && packing->places && packing->shapes &&
+           packing->head && packing->stored.columns && packing->dictionaries;
 }
 
 static int64_t rows_sent(const struct packing *packing) {
@@ -90,56 +91,46 @@ static void choose_dictionaries(struct packing *packing) {
     }
 }
 
-/* Which blocks there are. */
-static enum sx_status count_blocks(struct packing *packing) {
-    for (int p = 0; p < packing->asked->n_parts; p++) {
-        const int64_t rows = packing->asked->offsets[p + 1] - packing->asked->offsets[p];
-        packing->firsts[p + 1] = packing->firsts[p] + (p == packing->asked->own ? 0 : pack_blocks_of(rows));
+/* Which parts there are, and which blocks. */
+static enum sx_status send_begins(struct packing *packing) {
+    const struct sx_row_parts *asked = packing->asked;
+    int64_t *firsts = packing->begins + n_ends(packing);
+    memcpy(packing->begins, asked->offsets, n_ends(packing) * sizeof *packing->begins);
+    for (int p = 0; p < asked->n_parts; p++) {
+        const int64_t rows = asked->offsets[p + 1] - asked->offsets[p];
+        firsts[p + 1] = firsts[p] + (p == asked->own ? 0 : pack_blocks_of(rows));
     }
-    SX_TRY(cuda_upload_buffer(packing->stream, packing->firsts,
-                              ((size_t)packing->asked->n_parts + 1) * sizeof *packing->firsts,
-                              &packing->device_firsts));
-    packing->blocks =
-        (struct cuda_rows_blocks){packing->device_firsts->data, packing->firsts[packing->asked->n_parts]};
+    SX_TRY(cuda_upload_buffer(packing->stream, packing->begins, 2 * n_ends(packing) * sizeof *packing->begins,
+                              &packing->device_begins));
+    const int64_t *on_device = packing->device_begins->data;
+    packing->parts = (struct cuda_rows_parts){.order = asked->order ? asked->order->values : NULL,
+                                              .offsets = on_device,
+                                              .first = asked->offsets[0],
+                                              .n = asked->offsets[asked->n_parts] - asked->offsets[0],
+                                              .n_parts = asked->n_parts};
+    packing->blocks = (struct cuda_rows_blocks){on_device + n_ends(packing), firsts[asked->n_parts]};
     return SX_OK;
 }
 
 static enum sx_status begin(struct packing *packing) {
-    const struct sx_tensor *order = packing->asked->order;
-    struct cuda_stream *stream = packing->stream;
-    const size_t n_ends = (size_t)packing->asked->n_parts + 1;
     if (!make_lists(packing))
-        return sx_error_set(&stream->base.error, SX_OUT_OF_MEMORY, "no memory to pack %d columns",
+        return sx_error_set(&packing->stream->base.error, SX_OUT_OF_MEMORY, "no memory to pack %d columns",
                             packing->stored.n_columns);
     choose_dictionaries(packing);
-    SX_TRY(cuda_upload_buffer(stream, packing->asked->offsets, n_ends * sizeof(int64_t),
-                              &packing->device_offsets));
-    packing->parts = (struct cuda_rows_parts){.order = order ? order->values : NULL,
-                                              .offsets = packing->device_offsets->data,
-                                              .first = packing->asked->offsets[0],
-                                              .n = packing->asked->offsets[packing->asked->n_parts] -
-                                                   packing->asked->offsets[0],
-                                              .n_parts = packing->asked->n_parts,
-                                              .skip = packing->asked->own};
-    return packing->packs ? count_blocks(packing) : SX_OK;
+    return send_begins(packing);
 }
 
 static void end(struct packing *packing) {
-    for (int c = 0; packing->sums && c < packing->stored.n_columns; c++)
-        sx_buffer_release(packing->sums[c]);
-    for (int c = 0; packing->entries && c < packing->stored.n_columns; c++)
-        sx_buffer_release(packing->entries[c]);
+    for (int c = 0; packing->measures && c < packing->stored.n_columns; c++)
+        cuda_rows_measure_release(&packing->measures[c]);
     for (int c = 0; packing->dictionaries && c < packing->stored.n_columns; c++)
         cuda_rows_release_dictionary(&packing->dictionaries[c]);
-    sx_buffer_release(packing->device_offsets);
-    sx_buffer_release(packing->device_firsts);
-    sx_buffer_release(packing->scratch);
+    sx_buffer_release(packing->device_begins);
     sx_buffer_release(packing->part_sums);
     sx_buffer_release(packing->device_places);
-    free(packing->sums);
-    free(packing->entries);
+    free(packing->measures);
     free(packing->ends);
-    free(packing->firsts);
+    free(packing->begins);
     free(packing->places);
     free(packing->shapes);
     free(packing->head);
@@ -147,83 +138,57 @@ static void end(struct packing *packing) {
     free(packing->dictionaries);
 }
 
-/* Bytes behind long views, added up over the rows. */
-static enum sx_status measure_strings(struct packing *packing, int c, int64_t *out_ends) {
-    struct cuda_stream *stream = packing->stream;
-    const int64_t n = packing->parts.n;
-    SX_TRY(sx_buffer_create(stream->base.pool, ((size_t)n + 1) * sizeof(int64_t), &packing->sums[c],
-                            &stream->base.error));
-    int64_t *sums = packing->sums[c]->data;
-    cuda_rows_long_bytes(stream->handle, cuda_column_of(&packing->stored.columns[c]), &packing->parts, sums);
-    cuda_exclusive_sum(stream->handle, sums, n, sums, packing->scratch->data);
-    cuda_rows_part_sums(stream->handle, sums, packing->parts.offsets, packing->asked->n_parts, 1, out_ends);
-    return SX_OK;
-}
-
-/* Ranges of blocks, and the bytes of their words, added up. */
-static enum sx_status measure_blocks(struct packing *packing, int c, int64_t *out_ends) {
-    struct cuda_stream *stream = packing->stream;
-    const struct sx_tensor *column = &packing->stored.columns[c];
-    const int n_vectors = vectors_of(packing, c);
-    const int64_t n = packing->blocks.n * n_vectors;
-    SX_TRY(sx_buffer_create(stream->base.pool, ((size_t)n + 1) * sizeof(int64_t), &packing->sums[c],
-                            &stream->base.error));
-    SX_TRY(sx_buffer_create(stream->base.pool, ((size_t)n + 1) * sizeof(struct sx_pack_block),
-                            &packing->entries[c], &stream->base.error));
-    int64_t *sums = packing->sums[c]->data;
-    cuda_rows_measure(stream->handle, cuda_column_of(column), (int)sx_type_bytes(column->type),
-                      &packing->parts, &packing->blocks, n_vectors, packing->entries[c]->data, sums);
-    cuda_exclusive_sum(stream->handle, sums, n, sums, packing->scratch->data);
-    cuda_rows_part_sums(stream->handle, sums, packing->blocks.firsts, packing->asked->n_parts, n_vectors,
-                        out_ends);
-    return SX_OK;
-}
-
 /* What decides about the sizes of frames; the host gets the sums at the parts' begins. */
 static enum sx_status measure(struct packing *packing) {
     struct cuda_stream *stream = packing->stream;
-    const int64_t n = packing->parts.n, n_blocks = packing->blocks.n * SX_ROWS_VECTORS;
     const int n_columns = packing->stored.n_columns;
-    const size_t n_ends = (size_t)packing->asked->n_parts + 1,
-                 ends_bytes = (size_t)n_columns * (n_ends + 2) * sizeof(int64_t);
-    struct sx_pool *pool = stream->base.pool;
-    struct sx_error *error = &stream->base.error;
+    const size_t ends_bytes = dictionary_ends(packing, n_columns) * sizeof *packing->ends;
     bool any = false;
-    SX_TRY(sx_buffer_create(pool, cuda_exclusive_sum_bytes(n > n_blocks ? n : n_blocks), &packing->scratch,
-                            error));
-    SX_TRY(sx_buffer_create(pool, ends_bytes, &packing->part_sums, error));
+    SX_TRY(sx_buffer_create(stream->base.pool, ends_bytes, &packing->part_sums, &stream->base.error));
+    int64_t *ends = packing->part_sums->data;
     for (int c = 0; c < n_columns; c++) {
-        int64_t *all = packing->part_sums->data, *ends = all + (size_t)c * n_ends;
         struct cuda_rows_dictionary *dictionary = &packing->dictionaries[c];
-        any = any || is_string(&packing->stored, c) || is_measured(packing, c) || dictionary->entries;
+        any = any || is_measured(packing, c) || dictionary->entries;
         if (dictionary->entries)
-            SX_TRY(cuda_rows_measure_dictionary(stream, dictionary, packing->scratch,
-                                                all + (size_t)n_columns * n_ends + 2 * (size_t)c));
-        if (is_string(&packing->stored, c))
-            SX_TRY(measure_strings(packing, c, ends));
-        else if (is_measured(packing, c))
-            SX_TRY(measure_blocks(packing, c, ends));
+            SX_TRY(cuda_rows_measure_dictionary(stream, dictionary, ends + dictionary_ends(packing, c)));
+        if (is_measured(packing, c))
+            SX_TRY(cuda_rows_measure_column(stream, &packing->stored.columns[c], packing->packs,
+                                            &packing->parts, &packing->blocks, &packing->measures[c],
+                                            ends + (ends_of(packing, c, CUDA_ROWS_WORDS) - packing->ends)));
     }
-    SX_TRY(cuda_launched(stream, "measuring rows to pack"));
-    return any ? cuda_download(stream, packing->ends, packing->part_sums->data, ends_bytes,
-                               "bytes of rows to pack")
-               : SX_OK;
+    return any ? cuda_download(stream, packing->ends, ends, ends_bytes, "bytes of rows to pack") : SX_OK;
+}
+
+/* Of parts [first, end). */
+static uint64_t bytes_of(const struct packing *packing, int column, enum cuda_rows_series series, int first,
+                         int end) {
+    const int64_t *ends = ends_of(packing, column, series);
+    const bool has_series = series == CUDA_ROWS_WORDS ? packing->packs : is_string(&packing->stored, column);
+    return has_series ? (uint64_t)(ends[end] - ends[first]) : 0;
+}
+
+static void note_bytes(const struct packing *packing, int column, int first, int end) {
+    struct sx_rows_shape *shape = &packing->shapes[column];
+    shape->words_bytes = bytes_of(packing, column, CUDA_ROWS_WORDS, first, end);
+    shape->characters_bytes = bytes_of(packing, column, CUDA_ROWS_CHARACTERS, first, end);
+    shape->long_bytes = bytes_of(packing, column, CUDA_ROWS_LONG, first, end);
 }
 
 /* Columns' encodings, and their dictionaries: the same in all parts. */
 static enum sx_status choose(struct packing *packing) {
-    const int n_columns = packing->stored.n_columns;
-    const int64_t *strings_bytes = ends_of(packing, n_columns);
-    for (int c = 0; c < n_columns; c++) {
+    for (int c = 0; c < packing->stored.n_columns; c++) {
         const struct sx_tensor *column = &packing->stored.columns[c];
         struct cuda_rows_dictionary *dictionary = &packing->dictionaries[c];
-        if (is_measured(packing, c))
-            packing->shapes[c].encoding = sx_rows_choose(
-                column->type, column->valid != NULL, rows_sent(packing), packing->blocks.n,
-                (uint64_t)(ends_of(packing, c)[packing->asked->n_parts] - ends_of(packing, c)[0]));
-        if (dictionary->entries)
-            SX_TRY(
-                cuda_rows_make_dictionary(packing->stream, dictionary, (uint64_t)strings_bytes[2 * c + 1]));
+        struct sx_rows_shape *shape = &packing->shapes[c];
+        note_bytes(packing, c, 0, packing->asked->n_parts);
+        if (packing->packs)
+            shape->encoding = sx_rows_choose(column->type, column->valid != NULL, rows_sent(packing),
+                                             packing->blocks.n, shape);
+        if (!dictionary->entries)
+            continue;
+        SX_TRY(cuda_rows_make_dictionary(packing->stream, dictionary,
+                                         packing->ends + dictionary_ends(packing, c)));
+        shape->dictionary_bytes = dictionary->block->size_bytes;
     }
     return SX_OK;
 }
@@ -238,32 +203,36 @@ static enum sx_status copy_dictionary(struct packing *packing, int c, char *to) 
                                "a dictionary for another rank");
 }
 
+/* Where the column is in a part's frame. */
+static struct cuda_rows_place place_of(const struct packing *packing, int c, int part,
+                                       const struct sx_rows_column *column, char *frame) {
+    const bool is_packed = column->encoding == SX_ROWS_PACKED;
+    const enum cuda_rows_series series = is_packed ? CUDA_ROWS_CHARACTERS : CUDA_ROWS_LONG;
+    return (struct cuda_rows_place){
+        .values = frame + column->values,
+        .valid = column->valid ? (uint8_t *)frame + column->valid : NULL,
+        .words = frame + column->values + column->values_bytes - packing->shapes[c].words_bytes,
+        .heap = frame + column->heap,
+        .words_first = ends_of(packing, c, CUDA_ROWS_WORDS)[part],
+        .heap_first = ends_of(packing, c, series)[part],
+    };
+}
+
 /* Makes the part's frame, with its head, and notes where its columns are. */
 static enum sx_status make_part(struct packing *packing, int part, int64_t sequence,
-                                struct sx_buffer **out_part) {
+                                struct sx_buffer **out_part, size_t *plain_bytes) {
     struct cuda_stream *stream = packing->stream;
     const struct sx_batch *batch = &packing->stored;
-    for (int c = 0; c < batch->n_columns; c++) {
-        const uint64_t bytes = (uint64_t)(ends_of(packing, c)[part + 1] - ends_of(packing, c)[part]);
-        struct sx_rows_shape *shape = &packing->shapes[c];
-        const struct sx_buffer *dictionary = packing->dictionaries[c].block;
-        shape->heap_bytes = is_string(batch, c) ? bytes : dictionary ? dictionary->size_bytes : 0;
-        shape->words_bytes = shape->encoding == SX_ROWS_PACKED ? bytes : 0;
-    }
-    const size_t bytes =
-        sx_rows_make_head(batch, packing->asked->offsets[part + 1] - packing->asked->offsets[part], sequence,
-                          packing->shapes, packing->head);
+    const int64_t rows = packing->asked->offsets[part + 1] - packing->asked->offsets[part];
+    for (int c = 0; c < batch->n_columns; c++)
+        note_bytes(packing, c, part, part + 1);
+    const size_t bytes = sx_rows_make_head(batch, rows, sequence, packing->shapes, packing->head);
+    *plain_bytes += sx_rows_plain_bytes(batch, rows, packing->shapes);
     SX_TRY(sx_buffer_create(stream->base.pool, bytes, out_part, &stream->base.error));
     char *frame = (*out_part)->data;
     const struct sx_rows_column *columns = sx_rows_columns(packing->head);
     for (int c = 0; c < batch->n_columns; c++) {
-        const uint64_t words = columns[c].values + columns[c].values_bytes - packing->shapes[c].words_bytes;
-        packing->places[c * packing->asked->n_parts + part] = (struct cuda_rows_place){
-            .values = frame + columns[c].values,
-            .valid = columns[c].valid ? (uint8_t *)frame + columns[c].valid : NULL,
-            .heap = frame + (columns[c].encoding == SX_ROWS_PACKED ? words : columns[c].heap),
-            .heap_first = ends_of(packing, c)[part],
-        };
+        packing->places[c * packing->asked->n_parts + part] = place_of(packing, c, part, &columns[c], frame);
         SX_TRY(copy_dictionary(packing, c, frame + columns[c].heap));
     }
     return cuda_upload(stream, frame, packing->head, sx_rows_head_bytes(batch->n_columns));
@@ -272,13 +241,17 @@ static enum sx_status make_part(struct packing *packing, int part, int64_t seque
 static void fill_column(struct packing *packing, int c, const struct cuda_rows_place *places) {
     struct cuda_stream *stream = packing->stream;
     const struct cuda_column column = cuda_column_of(&packing->stored.columns[c]);
+    const struct cuda_rows_measured *measured = &packing->measures[c].measured;
     const int width = (int)sx_type_bytes(packing->stored.columns[c].type);
-    const int64_t *sums = packing->sums[c] ? packing->sums[c]->data : NULL;
-    if (packing->shapes[c].encoding == SX_ROWS_PACKED)
-        cuda_rows_pack_blocks(stream->handle, column, width, &packing->parts, &packing->blocks,
-                              vectors_of(packing, c), packing->entries[c]->data, sums, places);
+    const bool is_packed = packing->shapes[c].encoding == SX_ROWS_PACKED;
+    if (is_string(&packing->stored, c))
+        cuda_rows_pack_strings(stream->handle, column, &packing->parts, &packing->blocks, measured, is_packed,
+                               places);
+    else if (is_packed)
+        cuda_rows_pack_blocks(stream->handle, column, width, &packing->parts, &packing->blocks, measured,
+                              places);
     else
-        cuda_rows_pack(stream->handle, column, width, &packing->parts, places, sums);
+        cuda_rows_pack(stream->handle, column, width, &packing->parts, places);
 }
 
 static enum sx_status fill_parts(struct packing *packing, struct sx_batch *own) {
@@ -300,13 +273,15 @@ static enum sx_status fill_parts(struct packing *packing, struct sx_batch *own) 
 
 enum sx_status sx_cuda_rows_pack(struct sx_stream *base, const struct sx_batch *batch,
                                  const struct sx_row_parts *parts, int64_t sequence, bool packs,
-                                 struct sx_buffer **out_parts, struct sx_batch *out_own) {
+                                 struct sx_buffer **out_parts, size_t *out_plain_bytes,
+                                 struct sx_batch *out_own) {
     const int n_parts = parts->n_parts;
     struct packing packing = {.given = batch, .asked = parts, .packs = packs, .stored = *batch};
     packing.stored.columns = NULL;
     enum sx_status status;
     memset(out_parts, 0, (size_t)n_parts * sizeof *out_parts);
     *out_own = (struct sx_batch){0};
+    *out_plain_bytes = 0;
     SX_TRY(cuda_enter(base, &packing.stream));
     SX_GO(begin(&packing));
     const bool any = packing.parts.n > 0 && batch->n_columns > 0;
@@ -316,7 +291,7 @@ enum sx_status sx_cuda_rows_pack(struct sx_stream *base, const struct sx_batch *
     }
     for (int p = 0; p < n_parts; p++)
         if (!is_left_out(&packing, p))
-            SX_GO(make_part(&packing, p, sequence, &out_parts[p]));
+            SX_GO(make_part(&packing, p, sequence, &out_parts[p], out_plain_bytes));
     if (any)
         SX_GO(fill_parts(&packing, out_own));
     else
@@ -341,12 +316,18 @@ static void unpack_column(struct cuda_stream *stream, int c, const struct sx_row
     const uint64_t directory_bytes = sx_rows_directory_bytes(column->length, n_vectors);
     const struct cuda_rows_packed packed = {.entries = (const void *)(frame + place->values),
                                             .words = frame + place->values + directory_bytes,
+                                            .heap = frame + place->heap,
                                             .words_bytes = place->values_bytes - directory_bytes,
+                                            .heap_bytes = place->heap_bytes,
                                             .rows = column->length,
                                             .n_vectors = n_vectors,
-                                            .column = c};
-    cuda_rows_unpack_blocks(stream->handle, &packed, (int)sx_type_bytes(column->type), column->values,
-                            column->valid, stream->control);
+                                            .column = c,
+                                            .has_long = column->heap != NULL};
+    if (column->type.id == SX_TYPE_VARCHAR)
+        cuda_rows_unpack_strings(stream->handle, &packed, column->values, column->valid, stream->control);
+    else
+        cuda_rows_unpack_blocks(stream->handle, &packed, (int)sx_type_bytes(column->type), column->values,
+                                column->valid, stream->control);
 }
 
 enum sx_status sx_cuda_rows_unpack(struct sx_stream *base, struct sx_buffer *frame, size_t bytes,

@@ -2,47 +2,52 @@
 
 #include "backend/cuda/launch.h"
 #include "backend/cuda/launch_rows.h"
+#include "tensor/pack_words.h"
 
 /* All entries are one part. */
 static struct cuda_rows_parts parts_of(const struct cuda_rows_dictionary *dictionary) {
     return (struct cuda_rows_parts){
-        .offsets = dictionary->offsets->data, .n = dictionary->entries->length, .n_parts = 1, .skip = -1};
+        .offsets = dictionary->begins->data, .n = dictionary->entries->length, .n_parts = 1};
+}
+
+static struct cuda_rows_blocks blocks_of(const struct cuda_rows_dictionary *dictionary) {
+    return (struct cuda_rows_blocks){.firsts = (const int64_t *)dictionary->begins->data + 2,
+                                     .n = pack_blocks_of(dictionary->entries->length)};
 }
 
 enum sx_status cuda_rows_measure_dictionary(struct cuda_stream *stream,
-                                            struct cuda_rows_dictionary *dictionary,
-                                            const struct sx_buffer *scratch, int64_t *out_ends) {
-    const int64_t n = dictionary->entries->length, offsets[] = {0, n};
-    SX_TRY(cuda_upload_buffer(stream, offsets, sizeof offsets, &dictionary->offsets));
-    SX_TRY(sx_buffer_create(stream->base.pool, ((size_t)n + 1) * sizeof(int64_t), &dictionary->sums,
-                            &stream->base.error));
+                                            struct cuda_rows_dictionary *dictionary, int64_t *out_ends) {
+    const int64_t n = dictionary->entries->length, begins[] = {0, n, 0, pack_blocks_of(n)};
+    SX_TRY(cuda_upload_buffer(stream, begins, sizeof begins, &dictionary->begins));
     const struct cuda_rows_parts parts = parts_of(dictionary);
-    int64_t *sums = dictionary->sums->data;
-    cuda_rows_long_bytes(stream->handle, cuda_column_of(dictionary->entries), &parts, sums);
-    cuda_exclusive_sum(stream->handle, sums, n, sums, scratch->data);
-    cuda_rows_part_sums(stream->handle, sums, parts.offsets, 1, 1, out_ends);
-    return SX_OK;
+    const struct cuda_rows_blocks blocks = blocks_of(dictionary);
+    return cuda_rows_measure_column(stream, dictionary->entries, false, &parts, &blocks, &dictionary->measure,
+                                    out_ends);
 }
 
 enum sx_status cuda_rows_make_dictionary(struct cuda_stream *stream, struct cuda_rows_dictionary *dictionary,
-                                         uint64_t strings_bytes) {
-    const uint64_t entries_bytes = sx_rows_entries_bytes((uint64_t)dictionary->entries->length);
+                                         const int64_t *ends) {
+    const int64_t *long_ends = ends + 2 * CUDA_ROWS_LONG;
+    const uint64_t entries_bytes = sx_rows_entries_bytes((uint64_t)dictionary->entries->length),
+                   long_bytes = (uint64_t)(long_ends[1] - long_ends[0]);
     struct sx_buffer *device_place = NULL;
-    SX_TRY(sx_buffer_create(stream->base.pool, entries_bytes + strings_bytes, &dictionary->block,
+    SX_TRY(sx_buffer_create(stream->base.pool, entries_bytes + long_bytes, &dictionary->block,
                             &stream->base.error));
     const struct cuda_rows_place place = {.values = dictionary->block->data,
-                                          .heap = (char *)dictionary->block->data + entries_bytes};
+                                          .heap = (char *)dictionary->block->data + entries_bytes,
+                                          .heap_first = long_ends[0]};
     SX_TRY(cuda_upload_buffer(stream, &place, sizeof place, &device_place));
     const struct cuda_rows_parts parts = parts_of(dictionary);
-    cuda_rows_pack(stream->handle, cuda_column_of(dictionary->entries), sizeof(struct sx_string), &parts,
-                   device_place->data, dictionary->sums->data);
+    const struct cuda_rows_blocks blocks = blocks_of(dictionary);
+    cuda_rows_pack_strings(stream->handle, cuda_column_of(dictionary->entries), &parts, &blocks,
+                           &dictionary->measure.measured, false, device_place->data);
     sx_buffer_release(device_place);
     return cuda_launched(stream, "a dictionary for other ranks");
 }
 
 void cuda_rows_release_dictionary(struct cuda_rows_dictionary *dictionary) {
-    sx_buffer_release(dictionary->offsets);
-    sx_buffer_release(dictionary->sums);
+    sx_buffer_release(dictionary->begins);
+    cuda_rows_measure_release(&dictionary->measure);
     sx_buffer_release(dictionary->block);
 }
 
