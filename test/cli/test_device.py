@@ -22,6 +22,14 @@ from oracle import DuckDB, Tables, check_equal, run_stachio
 NOWHERE = "/nowhere/libstachio_cuda.so"
 QUERIES = ("SELECT k, count(*), sum(v) FROM t GROUP BY k ORDER BY k", "SELECT v, s FROM t WHERE v % 7 = 3 ORDER BY s, v LIMIT 9",
            "SELECT count(*), min(a.s) FROM t a JOIN t b ON a.v = b.k WHERE b.s LIKE '%1%'")
+# Short, long, of equal length, empty and NULL.
+TEXTS = """SELECT i AS v, (i * 7) % 3000 AS w, chr(97 + (i * 31 % 26)::INT) AS flag, printf('%02d-%03d-%03d-%04d', i % 90, i * 3 % 1000, i * 7 % 1000, i) AS phone,
+    CASE WHEN i % 7 = 0 THEN NULL WHEN i % 11 = 0 THEN '' ELSE repeat(chr(65 + (i * 17 % 26)::INT), (i * 13 % 29)::INT) || i END AS note,
+    CASE WHEN i % 3 > 0 THEN repeat('x', 10 + (i % 5)::INT) END AS border FROM range(3000) AS r(i)"""
+TEXT_QUERIES = ("SELECT a.v, b.flag, b.phone, b.note, b.border FROM texts a JOIN texts b ON a.v = b.w ORDER BY a.v",
+                "SELECT count(*), sum(a.v), min(a.note), max(b.note) FROM texts a JOIN texts b ON a.phone = b.phone AND a.border = b.border",
+                "SELECT border, flag, count(*), max(note), min(phone) FROM texts GROUP BY ALL ORDER BY ALL",
+                "SELECT note, phone FROM texts ORDER BY note NULLS FIRST, v")
 
 
 @contextlib.contextmanager
@@ -49,6 +57,8 @@ def make_tables(directory):
     os.makedirs(f"{directory}/wide")
     for part in range(3):
         duckdb.connect().execute(f"COPY (SELECT i * 3 + {part} AS v FROM range(300) AS r(i)) TO '{directory}/wide/{part}.parquet'")
+    # no dictionaries: the strings travel themselves
+    pq.write_table(duckdb.connect().execute(TEXTS).to_arrow_table(), f"{directory}/texts.parquet", use_dictionary=False, row_group_size=1000)
     return Tables(directory)
 
 
@@ -172,13 +182,14 @@ def check_links(tables):
     base = {"STACHIO_CUDA_LIBRARY": EMULATED, "STACHIO_NCCL_LIBRARY": NCCL, "STACHIO_LOCAL_RANKS": "3", "STACHIO_LINK_BYTES": "1",
             "STACHIO_BROADCAST_BYTES": "0", "CUDA_EMULATOR_DEVICES": "3", "NCCL_EMULATOR_TELL": None, "STACHIO_TRANSPORT": None}
     with environment(**base):
-        for sql in QUERIES:
+        for sql in QUERIES + TEXT_QUERIES:
             for compression in "off", "on", "auto":
                 check_equal(tables, DuckDB(tables), sql, "--fallback", "forbid", "--device", "cuda", "--shuffle-compression", compression)
-        for compression, is_packed in ("on", True), ("off", False):
-            run = run_stachio([*tables.options(), "-c", "SELECT count(*), sum(a.v) FROM wide a JOIN wide b ON a.v = b.v", "--analyze",
-                               "--device", "cuda", "--shuffle-compression", compression]).succeeded()
-            require((b"sent (packed, " in run.out) == is_packed, f"{run}: {run.out.decode()}")
+        for sql in "SELECT count(*), sum(a.v) FROM wide a JOIN wide b ON a.v = b.v", "SELECT count(*), max(a.note) FROM texts a JOIN texts b ON a.phone = b.phone":
+            for compression, is_packed in ("on", True), ("off", False):
+                run = run_stachio([*tables.options(), "-c", sql, "--analyze", "--device", "cuda",
+                                   "--shuffle-compression", compression]).succeeded()
+                require((b"sent (packed, " in run.out) == is_packed, f"{run}: {run.out.decode()}")
     with environment(**{**base, "NCCL_EMULATOR_TELL": "1"}):
         run = run_stachio([*tables.options(), "-c", QUERIES[2], "--analyze", "--device", "cuda"]).succeeded()
         require(b"local; GPU to GPU by NCCL 2." in run.out, str(run))

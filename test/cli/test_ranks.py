@@ -169,10 +169,10 @@ def check_pair_filter(directory, ranks, broadcast):
 
 
 def check_packed(tables):
-    """Packed frames are fewer bytes; off, and within a host by default, they go as they are. (A GPU packs no strings, and others
-    by the link's pace.)"""
+    """Packed frames are fewer bytes; off, and within a host by default, they go as they are. (A GPU packs by the link's
+    pace.)"""
     is_cuda = os.environ.get("STACHIO_DEVICE") == "cuda"
-    sql = "SELECT count(*) FROM numbers a JOIN numbers b ON a.mixed = b.mixed" + ("" if is_cuda else " AND a.text = b.text")
+    sql = "SELECT count(*) FROM numbers a JOIN numbers b ON a.mixed = b.mixed AND a.text = b.text"
     for mode, packed in [("on", True), ("off", False)] + ([] if is_cuda else [("auto", False)]):
         out = ask_stachio(tables, sql, "--analyze", "--shuffle-compression", mode, env=environment(2, 0)).succeeded().out.decode()
         require(("MB sent (packed, " in out) == packed, out)
