@@ -283,66 +283,25 @@ __global__ void sum_shared(struct cuda_group_input input, int64_t n_groups, stru
     }
 }
 
-/* Lanes that follow each other and have a value for the same group: the first adds what all of them have, so
- * that where rows of a group stand together it is not added to again and again. */
-struct sum_run {
-    int last;   /* lane */
-    bool leads; /* this lane is the first */
-};
-
-/* `group` -1: the lane has nothing to add. */
-__device__ static inline struct sum_run sum_run_of(int64_t group) {
-    const int lane = (int)threadIdx.x % CUDA_WARP;
-    const int64_t before = __shfl_up_sync(0xffffffffu, group, 1);
-    const bool begins = lane == 0 || before != group;
-    const unsigned after = __ballot_sync(0xffffffffu, begins) & ~(0xffffffffu >> (CUDA_WARP - 1 - lane));
-    return {after ? __ffs((int)after) - 2 : CUDA_WARP - 1, begins && group >= 0};
-}
-
-/* Of the run's values, in its first lane. */
-__device__ static inline sx_i128 sum_over_run(const struct sum_run &run, sx_i128 value) {
-    const int lane = (int)threadIdx.x % CUDA_WARP;
-    for (int by = 1; __any_sync(0xffffffffu, lane + by <= run.last); by *= 2) {
-        const group_word low = __shfl_down_sync(0xffffffffu, (group_word)value, by);
-        const group_word high = __shfl_down_sync(0xffffffffu, (group_word)(value >> 64), by);
-        if (lane + by <= run.last)
-            value += (sx_i128)((sx_u128)high << 64 | low);
-    }
-    return value;
-}
-
-template <typename T>
-__device__ static inline void add_to_group(const struct cuda_group_sums &sums, int64_t group, T value) {
-    for (int i = 0; i < sums.n; i++) {
-        const struct cuda_group_sum &sum = sums.of[i];
-        const struct addend a = addend_of(value, sum.first_word);
-        const group_word words[2] = {a.low, a.high};
-        add_atomic<2>(sum.words + group * sum.n_words, sum.n_words, a.word, words, a.extension);
-    }
-}
-
-/* Values of 64 bits: 32 of them do not leave 128. Others are added one by one. */
 template <typename T>
 __global__ void sum_many(struct cuda_group_input input, struct cuda_group_sums sums, T) {
-    constexpr bool by_runs = words_of<T>::value < 3;
-    const int lane = (int)threadIdx.x % CUDA_WARP;
-    for (int64_t first = cuda_thread() - lane; first < input.rows.n; first += cuda_threads()) {
-        const int64_t row = first + lane;
-        const int64_t group = row < input.rows.n && group_takes(input, row) ? group_of(input.rows, row) : -1;
-        struct sum_run run = {lane, group >= 0};
-        if constexpr (by_runs)
-            run = sum_run_of(group);
-        if constexpr (words_of<T>::value == 2) {
-            const sx_i128 value = sum_over_run(run, group >= 0 ? (sx_i128)cuda_load<T>(input.values, row) : 0);
-            if (run.leads)
-                add_to_group(sums, group, value);
-        } else if constexpr (words_of<T>::value > 0) {
-            const T value = group >= 0 ? cuda_load<T>(input.values, row) : T{};
-            if (run.leads && is_finite(value, sums.of[0], group))
-                add_to_group(sums, group, value);
+    for (int64_t row = cuda_thread(); row < input.rows.n; row += cuda_threads()) {
+        if (!group_takes(input, row))
+            continue;
+        const int64_t group = group_of(input.rows, row);
+        for (int i = 0; i < sums.n; i++)
+            note_rows(sums.of[i], group, 1);
+        if constexpr (words_of<T>::value > 0) {
+            const T value = cuda_load<T>(input.values, row);
+            if (!is_finite(value, sums.of[0], group))
+                continue;
+            for (int i = 0; i < sums.n; i++) {
+                const struct cuda_group_sum &sum = sums.of[i];
+                const struct addend a = addend_of(value, sum.first_word);
+                const group_word words[2] = {a.low, a.high};
+                add_atomic<2>(sum.words + group * sum.n_words, sum.n_words, a.word, words, a.extension);
+            }
         }
-        for (int i = 0; run.leads && i < sums.n; i++)
-            note_rows(sums.of[i], group, run.last - lane + 1);
     }
 }
 

@@ -154,8 +154,10 @@ __device__ static inline int64_t tell_and_look_back(scan_word *told, int64_t til
 /* All threads of a block that has looked back. */
 __device__ static inline void leave_zeroed(struct select_scratch *scratch) {
     __shared__ bool is_last;
-    if (threadIdx.x == 0)
+    if (threadIdx.x == 0) {
+        __threadfence(); /* what the tile has told is there before it counts as ended */
         is_last = atomicAdd(&scratch->n_ended, (scan_word)1) == gridDim.x - 1;
+    }
     __syncthreads();
     if (!is_last)
         return;
