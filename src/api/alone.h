@@ -6,7 +6,8 @@
 
 /* For sx_distribute_options. */
 int64_t sx_alone_exchange_bytes(const struct stachio_db *db);
-/* Whether rank 0 is to try it by itself: what is known of the query's earlier runs does not speak against it. */
+/* Whether rank 0 is to try it by itself: what is known of the query's earlier runs does not speak against it.
+ */
 bool sx_alone_is_worth_it(const struct stachio_query *query);
 /* For sx_exec_options: what takes longer is done together after all. */
 int64_t sx_alone_most_ns(const struct stachio_query *query);

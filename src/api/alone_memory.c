@@ -44,7 +44,8 @@ enum sx_alone_way sx_alone_memory_way(const struct sx_alone_memory *memory, uint
     for (int way = 0; way < SX_WAYS; way++)
         if (record->n_runs[way] < RUNS_TO_JUDGE)
             return (enum sx_alone_way)way;
-    return record->least_ns[SX_WAY_TOGETHER] < record->least_ns[SX_WAY_ALONE] ? SX_WAY_TOGETHER : SX_WAY_ALONE;
+    return record->least_ns[SX_WAY_TOGETHER] < record->least_ns[SX_WAY_ALONE] ? SX_WAY_TOGETHER
+                                                                              : SX_WAY_ALONE;
 }
 
 int sx_alone_memory_patience(const struct sx_alone_memory *memory, uint64_t query) {

@@ -1,6 +1,6 @@
-/* What is remembered of queries that rank 0 began by itself and gave up: the first run of a query often takes long
- * because nothing has been read yet, which later runs need not pay for. So it is tried once more with more time, and
- * after that the times of both ways decide. Not thread-safe. */
+/* What is remembered of queries that rank 0 began by itself and gave up: the first run of a query often takes
+ * long because nothing has been read yet, which later runs need not pay for. So it is tried once more with
+ * more time, and after that the times of both ways decide. Not thread-safe. */
 #ifndef SX_API_ALONE_MEMORY_H
 #define SX_API_ALONE_MEMORY_H
 

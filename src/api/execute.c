@@ -52,7 +52,8 @@ static enum sx_status distribute(struct stachio_query *query, struct sx_error *e
         .n_ranks = sx_net_size(query->db->net),
         .exchange_bytes = query->runners == SX_RUNNERS_ALONE ? INT64_MAX : sx_alone_exchange_bytes(query->db),
     };
-    const bool is_forced = query->runners == SX_RUNNERS_ALONE, is_chosen = query->runners == SX_RUNNERS_CHOSEN;
+    const bool is_forced = query->runners == SX_RUNNERS_ALONE,
+               is_chosen = query->runners == SX_RUNNERS_CHOSEN;
     if (is_forced || is_chosen)
         query->is_small = (is_forced || !query->write) && sx_plan_is_small(&query->plan, &options);
     query->is_alone = query->is_small && (is_forced || (is_chosen && sx_alone_is_worth_it(query)));

@@ -102,7 +102,8 @@ SX_MUST_CHECK enum sx_status cuda_enter(struct sx_stream *stream, struct cuda_st
 /* Waits for all that was issued, and brings the counters. Fails with the fault of a kernel, if there was one.
  * `why` (a literal): what the host waits for, for errors and the trace. */
 SX_MUST_CHECK enum sx_status cuda_sync(struct cuda_stream *stream, const char *why);
-/* The same where nothing goes on counting: all counters are zero then, so that the next ones need no reset. */
+/* The same where nothing goes on counting: all counters are zero then, so that the next ones need no reset.
+ */
 SX_MUST_CHECK enum sx_status cuda_sync_counters(struct cuda_stream *stream, const char *why);
 /* Of a runtime call or a launch. */
 SX_MUST_CHECK enum sx_status cuda_check(struct cuda_stream *stream, cudaError_t result, const char *what);
@@ -114,7 +115,8 @@ int64_t *cuda_counter_place(struct cuda_stream *stream, int i);
 /* Counter `i` on the device, set to zero (in stream order); its value is at cuda_counter after cuda_sync. */
 SX_MUST_CHECK enum sx_status cuda_counter_reset(struct cuda_stream *stream, int i, int64_t **out_device);
 int64_t cuda_counter(const struct cuda_stream *stream, int i);
-/* Scratch memory for cuda_select_flags over `n` flags: the stream's own, or *out_made (else NULL), the caller's. */
+/* Scratch memory for cuda_select_flags over `n` flags: the stream's own, or *out_made (else NULL), the
+ * caller's. */
 SX_MUST_CHECK enum sx_status cuda_select_scratch(struct cuda_stream *stream, int64_t n,
                                                  struct sx_buffer **out_made, void **out_scratch);
 /* `n` of them from `first` on. */

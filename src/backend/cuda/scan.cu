@@ -1,6 +1,6 @@
 /* Prefix sums and the selection of flagged positions. Sums take three steps: each block's sum, the sums of
- * those, and each block again with what stands before it. Blocks take TILE elements. Of few elements one block
- * makes the sums at once, since three launches cost more than it takes. */
+ * those, and each block again with what stands before it. Blocks take TILE elements. Of few elements one
+ * block makes the sums at once, since three launches cost more than it takes. */
 #include "backend/cuda/block.h"
 #include "backend/cuda/launch.h"
 
@@ -23,7 +23,8 @@ template <typename T> __global__ void tile_sums(const T *in, int64_t n, int64_t 
         sums[blockIdx.x] = total;
 }
 
-/* One block: out[i] becomes the sum of those before in[i]; the sum of all goes to out[n]. They may be the same. */
+/* One block: out[i] becomes the sum of those before in[i]; the sum of all goes to out[n]. They may be the
+ * same. */
 template <typename T> __global__ void scan_few(const T *in, int64_t n, int64_t *out) {
     int64_t before = 0;
     for (int64_t base = 0; base < n; base += TILE) {
@@ -204,8 +205,8 @@ static int64_t n_select_tiles(int64_t n) {
 template <typename I>
 static void select_flags(cudaStream_t stream, const uint8_t *flags, int64_t n, int64_t first, I *out_index,
                          int64_t *out_count, void *scratch) {
-    SX_LAUNCH(select_tiles, (unsigned)n_select_tiles(n), CUDA_THREADS, 0, stream, flags, n, first, out_index, out_count,
-              (struct select_scratch *)scratch);
+    SX_LAUNCH(select_tiles, (unsigned)n_select_tiles(n), CUDA_THREADS, 0, stream, flags, n, first, out_index,
+              out_count, (struct select_scratch *)scratch);
 }
 
 extern "C" {

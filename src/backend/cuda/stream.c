@@ -101,8 +101,7 @@ static enum sx_status create_parts(struct cuda_stream *stream, bool is_first, st
     if (result == cudaSuccess)
         result = cudaMalloc(&stream->select_scratch, cuda_select_bytes(OWN_SELECTION));
     if (result == cudaSuccess)
-        result =
-            cudaMemsetAsync(stream->select_scratch, 0, cuda_select_bytes(OWN_SELECTION), stream->handle);
+        result = cudaMemsetAsync(stream->select_scratch, 0, cuda_select_bytes(OWN_SELECTION), stream->handle);
     if (result != cudaSuccess)
         return sx_error_set(error, result == cudaErrorMemoryAllocation ? SX_OUT_OF_MEMORY : SX_INTERNAL,
                             "CUDA: a stream: %s", cudaGetErrorString(result));
