@@ -18,13 +18,13 @@ int64_t sx_alone_exchange_bytes(const struct stachio_db *db) {
 }
 
 bool sx_alone_is_worth_it(const struct stachio_query *query) {
-    return sx_alone_memory_way(&query->db->alone, sx_alone_query(query->sql)) == SX_WAY_ALONE;
+    return sx_alone_memory_way(&query->db->alone, query->sql) == SX_WAY_ALONE;
 }
 
 int64_t sx_alone_most_ns(const struct stachio_query *query) {
     const int64_t ns_of_ms = 1000000, day_ms = 86400000;
     const int64_t ms = sx_environment_integer("STACHIO_ALONE_MS", most_ms);
-    const int patience = sx_alone_memory_patience(&query->db->alone, sx_alone_query(query->sql));
+    const int patience = sx_alone_memory_patience(&query->db->alone, query->sql);
     return ms <= 0 ? 1 : (ms < day_ms ? ms : day_ms) * ns_of_ms * patience;
 }
 
@@ -48,17 +48,17 @@ enum sx_status sx_alone_execute(struct stachio_query *query, bool *out_done, str
     const int64_t began_ns = sx_clock_ns();
     const enum sx_status status = sx_run_execute(query->run, error);
     if (status == SX_OK) {
-        sx_alone_memory_ran(memory, sx_alone_query(query->sql), SX_WAY_ALONE, sx_clock_ns() - began_ns);
+        sx_alone_memory_ran(memory, query->sql, SX_WAY_ALONE, sx_clock_ns() - began_ns);
         return sx_alone_check(query->db, error);
     }
     *out_done = status != SX_OUT_OF_MEMORY && (status != SX_CANCELLED || atomic_load(&query->cancel));
     if (*out_done)
         return status;
     *error = (struct sx_error){0};
-    sx_alone_memory_gave_up(memory, sx_alone_query(query->sql));
+    sx_alone_memory_gave_up(memory, query->sql);
     return SX_OK;
 }
 
 void sx_alone_ran_together(struct stachio_query *query, int64_t ns) {
-    sx_alone_memory_ran(&query->db->alone, sx_alone_query(query->sql), SX_WAY_TOGETHER, ns);
+    sx_alone_memory_ran(&query->db->alone, query->sql, SX_WAY_TOGETHER, ns);
 }

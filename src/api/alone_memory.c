@@ -1,6 +1,9 @@
 #include "api/alone_memory.h"
 
 #include <stddef.h>
+#include <string.h>
+
+#include "tensor/semantics.h"
 
 enum {
     MOST_GIVEN_UP = 2,
@@ -8,35 +11,33 @@ enum {
     RUNS_TO_JUDGE = 2  /* each way's, the first of which may have had to read what the second one has */
 };
 
-uint64_t sx_alone_query(const char *sql) {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    for (; *sql; sql++)
-        hash = (hash ^ (uint8_t)*sql) * UINT64_C(0x100000001b3);
-    return hash;
+static uint64_t hash_of(const char *sql) {
+    return sx_hash_bytes(sql, (uint32_t)strlen(sql));
 }
 
 /* NULL: nothing is known of it. */
-static const struct sx_alone_record *find(const struct sx_alone_memory *memory, uint64_t query) {
+static const struct sx_alone_record *find(const struct sx_alone_memory *memory, const char *sql) {
+    const uint64_t query = hash_of(sql);
     for (int i = 0; i < SX_ALONE_RECORDS; i++)
         if (memory->records[i].used > 0 && memory->records[i].query == query)
             return &memory->records[i];
     return NULL;
 }
 
-static struct sx_alone_record *touch(struct sx_alone_memory *memory, uint64_t query) {
-    const struct sx_alone_record *found = find(memory, query);
+static struct sx_alone_record *touch(struct sx_alone_memory *memory, const char *sql) {
+    const struct sx_alone_record *found = find(memory, sql);
     struct sx_alone_record *record = found ? &memory->records[found - memory->records] : memory->records;
     for (int i = 1; i < SX_ALONE_RECORDS && !found; i++)
         if (memory->records[i].used < record->used)
             record = &memory->records[i];
     if (!found)
-        *record = (struct sx_alone_record){.query = query};
+        *record = (struct sx_alone_record){.query = hash_of(sql)};
     record->used = ++memory->uses;
     return record;
 }
 
-enum sx_alone_way sx_alone_memory_way(const struct sx_alone_memory *memory, uint64_t query) {
-    const struct sx_alone_record *record = find(memory, query);
+enum sx_alone_way sx_alone_memory_way(const struct sx_alone_memory *memory, const char *sql) {
+    const struct sx_alone_record *record = find(memory, sql);
     if (!record)
         return SX_WAY_ALONE;
     if (record->n_given_up >= MOST_GIVEN_UP)
@@ -48,18 +49,18 @@ enum sx_alone_way sx_alone_memory_way(const struct sx_alone_memory *memory, uint
                                                                               : SX_WAY_ALONE;
 }
 
-int sx_alone_memory_patience(const struct sx_alone_memory *memory, uint64_t query) {
-    return find(memory, query) ? MORE_PATIENCE : 1;
+int sx_alone_memory_patience(const struct sx_alone_memory *memory, const char *sql) {
+    return find(memory, sql) ? MORE_PATIENCE : 1;
 }
 
-void sx_alone_memory_gave_up(struct sx_alone_memory *memory, uint64_t query) {
-    touch(memory, query)->n_given_up++;
+void sx_alone_memory_gave_up(struct sx_alone_memory *memory, const char *sql) {
+    touch(memory, sql)->n_given_up++;
 }
 
-void sx_alone_memory_ran(struct sx_alone_memory *memory, uint64_t query, enum sx_alone_way way, int64_t ns) {
-    if (!find(memory, query))
+void sx_alone_memory_ran(struct sx_alone_memory *memory, const char *sql, enum sx_alone_way way, int64_t ns) {
+    if (!find(memory, sql))
         return; /* rank 0 has been quick enough by itself so far */
-    struct sx_alone_record *record = touch(memory, query);
+    struct sx_alone_record *record = touch(memory, sql);
     if (record->n_runs[way]++ == 0 || ns < record->least_ns[way])
         record->least_ns[way] = ns;
 }

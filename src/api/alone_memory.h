@@ -1,4 +1,4 @@
-/* What is remembered of queries that rank 0 began by itself and gave up: the first run of a query often takes
+/* What is remembered of queries that rank 0 began by itself and gave up: the first run of a query may take
  * long because nothing has been read yet, which later runs need not pay for. So it is tried once more with
  * more time, and after that the times of both ways decide. Not thread-safe. */
 #ifndef SX_API_ALONE_MEMORY_H
@@ -12,7 +12,7 @@ enum sx_alone_way { SX_WAY_ALONE, SX_WAY_TOGETHER, SX_WAYS };
 enum { SX_ALONE_RECORDS = 64 /* queries; those used least recently are forgotten */ };
 
 struct sx_alone_record {
-    uint64_t query; /* sx_alone_query */
+    uint64_t query; /* the hash of its text */
     uint64_t used;  /* 0: there is none */
     int n_given_up;
     int n_runs[SX_WAYS];       /* to their end, since the first that was given up */
@@ -25,14 +25,12 @@ struct sx_alone_memory {
     uint64_t uses;
 };
 
-/* By which a query is known again: its text. */
-uint64_t sx_alone_query(const char *sql);
-/* Which way it goes next. */
-enum sx_alone_way sx_alone_memory_way(const struct sx_alone_memory *memory, uint64_t query);
+/* Which way the query goes next; by its text it is known again. */
+enum sx_alone_way sx_alone_memory_way(const struct sx_alone_memory *memory, const char *sql);
 /* How many times the usual time rank 0 gets for it. */
-int sx_alone_memory_patience(const struct sx_alone_memory *memory, uint64_t query);
-void sx_alone_memory_gave_up(struct sx_alone_memory *memory, uint64_t query);
+int sx_alone_memory_patience(const struct sx_alone_memory *memory, const char *sql);
+void sx_alone_memory_gave_up(struct sx_alone_memory *memory, const char *sql);
 /* It went that way, to its end. */
-void sx_alone_memory_ran(struct sx_alone_memory *memory, uint64_t query, enum sx_alone_way way, int64_t ns);
+void sx_alone_memory_ran(struct sx_alone_memory *memory, const char *sql, enum sx_alone_way way, int64_t ns);
 
 #endif

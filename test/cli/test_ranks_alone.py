@@ -1,5 +1,6 @@
 """What is too little for several ranks is answered by rank 0 alone, or by all where that takes long after all."""
 
+import json
 import os
 import pathlib
 import signal
@@ -75,6 +76,15 @@ def check_script(tables):
     alone = run_stachio([*tables.options(), "-c", script, "--format", "csv"], env=environment()).succeeded()
     shared = run_stachio([*tables.options(), "-c", script, "--format", "csv"], env=environment(STACHIO_ALONE_MS="0")).succeeded()
     require(alone.out == shared.out and alone.out.count(b"\n") > 40, f"{alone.out}\n{shared.out}")
+
+
+def check_remembered(tables, directory):
+    """Given up twice, each time after being planned again; then all ranks have it from the start."""
+    trace = os.path.join(directory, "trace.json")
+    run = run_stachio([*tables.options(), "-c", ";".join([MULTIPLIED] * 5), "--fallback", "forbid", "--trace", trace],
+                      env=environment(STACHIO_ALONE_MS="0")).succeeded()
+    planned = sum(event.get("name") == "planning" for event in json.loads(pathlib.Path(trace).read_text())["traceEvents"])
+    require(planned == 7, f"planned {planned} times: {run}")
 
 
 def check_memory(tables):
@@ -164,6 +174,8 @@ def main():
         for case, check in (("chosen", check_chosen), ("too long", check_too_long), ("scripts", check_script)):
             with checks.case(case):
                 check(tables)
+        with checks.case("remembered"):
+            check_remembered(tables, directory)
         with checks.case("random queries, some alone, some stopped"):
             check_random(RANKS, 0, STACHIO_ALONE_BYTES="20000", STACHIO_ALONE_MS="2")
         if os.environ.get("STACHIO_DEVICE") != "cuda":  # whose memory the limit is not of

@@ -7,22 +7,25 @@
 static void test_never_given_up(void) {
     struct sx_alone_memory memory = {0};
     for (int run = 0; run < 10; run++) {
-        assert(sx_alone_memory_way(&memory, 7) == SX_WAY_ALONE && sx_alone_memory_patience(&memory, 7) == 1);
-        sx_alone_memory_ran(&memory, 7, SX_WAY_ALONE, 1000);
+        assert(sx_alone_memory_way(&memory, "seven") == SX_WAY_ALONE &&
+               sx_alone_memory_patience(&memory, "seven") == 1);
+        sx_alone_memory_ran(&memory, "seven", SX_WAY_ALONE, 1000);
     }
 }
 
 static void test_given_up_twice(void) {
     struct sx_alone_memory memory = {0};
-    sx_alone_memory_gave_up(&memory, 7);
-    sx_alone_memory_ran(&memory, 7, SX_WAY_TOGETHER, 100);
-    assert(sx_alone_memory_way(&memory, 7) == SX_WAY_ALONE && sx_alone_memory_patience(&memory, 7) > 1);
-    sx_alone_memory_gave_up(&memory, 7);
+    sx_alone_memory_gave_up(&memory, "seven");
+    sx_alone_memory_ran(&memory, "seven", SX_WAY_TOGETHER, 100);
+    assert(sx_alone_memory_way(&memory, "seven") == SX_WAY_ALONE &&
+           sx_alone_memory_patience(&memory, "seven") > 1);
+    sx_alone_memory_gave_up(&memory, "seven");
     for (int run = 0; run < 10; run++) {
-        sx_alone_memory_ran(&memory, 7, SX_WAY_TOGETHER, 100);
-        assert(sx_alone_memory_way(&memory, 7) == SX_WAY_TOGETHER);
+        sx_alone_memory_ran(&memory, "seven", SX_WAY_TOGETHER, 100);
+        assert(sx_alone_memory_way(&memory, "seven") == SX_WAY_TOGETHER);
     }
-    assert(sx_alone_memory_way(&memory, 8) == SX_WAY_ALONE && sx_alone_memory_patience(&memory, 8) == 1);
+    assert(sx_alone_memory_way(&memory, "eight") == SX_WAY_ALONE &&
+           sx_alone_memory_patience(&memory, "eight") == 1);
 }
 
 /* The first run of each way is slow; the way of the last ones. */
@@ -30,14 +33,14 @@ static enum sx_alone_way judge(int64_t alone_ns, int64_t together_ns) {
     const int64_t later_ns[SX_WAYS] = {alone_ns, together_ns};
     struct sx_alone_memory memory = {0};
     int n_runs[SX_WAYS] = {0, 1};
-    sx_alone_memory_gave_up(&memory, 7);
-    sx_alone_memory_ran(&memory, 7, SX_WAY_TOGETHER, 1000);
+    sx_alone_memory_gave_up(&memory, "seven");
+    sx_alone_memory_ran(&memory, "seven", SX_WAY_TOGETHER, 1000);
     for (int run = 0; run < 20; run++) {
-        const enum sx_alone_way way = sx_alone_memory_way(&memory, 7);
-        sx_alone_memory_ran(&memory, 7, way, n_runs[way]++ == 0 ? 1000 : later_ns[way]);
+        const enum sx_alone_way way = sx_alone_memory_way(&memory, "seven");
+        sx_alone_memory_ran(&memory, "seven", way, n_runs[way]++ == 0 ? 1000 : later_ns[way]);
     }
     assert(n_runs[SX_WAY_ALONE] >= 2 && n_runs[SX_WAY_TOGETHER] >= 2);
-    return sx_alone_memory_way(&memory, 7);
+    return sx_alone_memory_way(&memory, "seven");
 }
 
 static void test_judged(void) {
@@ -47,16 +50,18 @@ static void test_judged(void) {
 
 static void test_forgotten(void) {
     struct sx_alone_memory memory = {0};
-    for (uint64_t query = 0; query < 2 * SX_ALONE_RECORDS; query++)
+    char sql[16];
+    for (int query = 0; query < 2 * SX_ALONE_RECORDS; query++) {
+        snprintf(sql, sizeof sql, "SELECT %d", query);
         for (int time = 0; time < 2; time++) {
-            sx_alone_memory_gave_up(&memory, query);
+            sx_alone_memory_gave_up(&memory, sql);
             if (query > 0)
-                sx_alone_memory_ran(&memory, 0, SX_WAY_TOGETHER, 1); /* which stays known */
+                sx_alone_memory_ran(&memory, "SELECT 0", SX_WAY_TOGETHER, 1); /* which stays known */
         }
-    assert(sx_alone_memory_way(&memory, 0) == SX_WAY_TOGETHER);
-    assert(sx_alone_memory_way(&memory, 1) == SX_WAY_ALONE);
-    assert(sx_alone_memory_way(&memory, 2 * SX_ALONE_RECORDS - 1) == SX_WAY_TOGETHER);
-    assert(sx_alone_query("SELECT 1") != sx_alone_query("SELECT 2"));
+    }
+    assert(sx_alone_memory_way(&memory, "SELECT 0") == SX_WAY_TOGETHER);
+    assert(sx_alone_memory_way(&memory, "SELECT 1") == SX_WAY_ALONE);
+    assert(sx_alone_memory_way(&memory, sql) == SX_WAY_TOGETHER);
 }
 
 int main(void) {
