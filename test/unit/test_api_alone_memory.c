@@ -50,7 +50,7 @@ static void test_judged(void) {
 
 static void test_forgotten(void) {
     struct sx_alone_memory memory = {0};
-    char sql[16];
+    char sql[32];
     for (int query = 0; query < 2 * SX_ALONE_RECORDS; query++) {
         snprintf(sql, sizeof sql, "SELECT %d", query);
         for (int time = 0; time < 2; time++) {
