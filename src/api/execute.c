@@ -155,20 +155,28 @@ static enum sx_status make_run(struct stachio_query *query, bool may_reuse, stru
     return SX_OK;
 }
 
-/* The logical plan and the pipelines. */
-static enum sx_status plan_run(struct stachio_query *query, struct sx_error *error) {
+static enum sx_status plan_with_duckdb(struct stachio_query *query, struct sx_error *error) {
     struct stachio_db *db = query->db;
-    if (query->has_plan)
-        sx_query_plan_release(&query->plan);
-    query->has_plan = false;
-    SX_TRY(sx_parts_check(db->parts, query->sql, error));
     struct sx_watch watch;
-    SX_TRY(sx_db_start(db, error));
     SX_TRY(sx_watch_start(&watch, db->frontend, &query->cancel, &query->wake, error));
     enum sx_status status = sx_frontend_plan(db->frontend, query->sql, &query->plan, error);
     sx_watch_stop(&watch);
     status = explain_file(db->frontend, status, error);
-    SX_TRY(sx_query_cancelled(query, status, error));
+    return sx_query_cancelled(query, status, error);
+}
+
+/* The logical plan and the pipelines. */
+static enum sx_status plan_run(struct stachio_query *query, struct sx_error *error) {
+    struct stachio_db *db = query->db;
+    const enum sx_plan_for purpose = db->net ? SX_PLAN_TO_CHANGE : SX_PLAN_TO_READ;
+    if (query->has_plan)
+        sx_query_plan_release(&query->plan);
+    query->has_plan = false;
+    SX_TRY(sx_parts_check(db->parts, query->sql, error));
+    SX_TRY(sx_db_start(db, error));
+    SX_TRY(sx_frontend_plan_known(db->frontend, query->sql, purpose, &query->plan, &query->has_plan, error));
+    if (!query->has_plan)
+        SX_TRY(plan_with_duckdb(query, error));
     query->has_plan = true;
     if (db->net)
         SX_TRY(distribute(query, error));

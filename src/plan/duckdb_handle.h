@@ -28,7 +28,8 @@ struct sx_plan_text {
     size_t length_bytes;
     char **names; /* of the answer's columns */
     int32_t n_names;
-    int64_t used; /* by sx_plan_memo.uses */
+    struct sx_shared_plan *shared; /* what was made of it; NULL: not asked for yet */
+    int64_t used;                  /* by sx_plan_memo.uses */
 };
 
 /* Plans of queries that may come again. Starts zeroed. */
@@ -79,6 +80,9 @@ SX_MUST_CHECK enum sx_status sx_duckdb_set_optimizers(struct sx_frontend *fronte
 enum sx_views_for { SX_VIEWS_FOR_PLANNING, SX_VIEWS_FOR_RUNNING };
 SX_MUST_CHECK enum sx_status sx_duckdb_make_views(struct sx_frontend *frontend, const char *sql,
                                                   enum sx_views_for purpose, struct sx_error *error);
+/* All views that planning `sql` needs are there, of stand-ins of the files as they are now. DuckDB is not
+ * asked. */
+bool sx_duckdb_has_stand_ins(struct sx_frontend *frontend, const char *sql);
 
 /* What binding a statement has found. It belongs to who waits, except while it runs. */
 struct sx_binding {
@@ -101,9 +105,10 @@ enum sx_status sx_binding_wait(struct sx_binding *binding);
 void sx_binding_release(struct sx_binding *binding);
 
 /* The plan of a query that was planned before, borrowed until the next call for the memo; NULL: there is
- * none. The views have been made. Views that are made anew, tables, and what others run in DuckDB's session
- * empty the memo (sx_plan_memo_clear): so a plan in it is of the files, settings and objects as they are. */
-const struct sx_plan_text *sx_plan_memo_find(struct sx_frontend *frontend, const char *sql);
+ * none. Views that are made anew, tables, and what others run in DuckDB's session empty the memo
+ * (sx_plan_memo_clear): so with sx_duckdb_has_stand_ins, which holds here, a plan in it is of the files,
+ * settings and objects as they are. */
+struct sx_plan_text *sx_plan_memo_find(struct sx_frontend *frontend, const char *sql);
 /* Keeps the plan of what was bound; not if another one may come of the same text, or no memory is left.
  * `json` is zero-terminated. */
 void sx_plan_memo_keep(struct sx_frontend *frontend, const struct sx_binding *binding, const char *json,

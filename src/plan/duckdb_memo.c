@@ -98,15 +98,6 @@ bool sx_statement_may_change(const char *sql) {
     return false;
 }
 
-/* A stand-in's path is another one after its files have changed, so its view, too. */
-static bool has_stand_ins(const struct sx_frontend *frontend, const char *sql) {
-    for (int i = 0; i < frontend->n_tables; i++)
-        if (frontend->tables[i].view != SX_VIEW_STAND_IN &&
-            sx_frontend_mentions(sql, frontend->tables[i].name))
-            return false;
-    return !frontend->has_objects;
-}
-
 /* ---- plans ---- */
 
 /* What it is found by: the text without blanks and comments before it, and without blanks and a semicolon
@@ -126,6 +117,7 @@ static void release_plan(struct sx_plan_text *plan) {
     for (int32_t i = 0; i < plan->n_names; i++)
         free(plan->names[i]);
     free(plan->names);
+    sx_shared_plan_release(plan->shared);
     *plan = (struct sx_plan_text){0};
 }
 
@@ -136,18 +128,22 @@ void sx_plan_memo_clear(struct sx_plan_memo *memo) {
     *memo = (struct sx_plan_memo){0};
 }
 
-const struct sx_plan_text *sx_plan_memo_find(struct sx_frontend *frontend, const char *sql) {
-    struct sx_plan_memo *memo = &frontend->memo;
+/* NULL: there is none of that text. */
+static struct sx_plan_text *find(struct sx_plan_memo *memo, const char *sql) {
     size_t length;
     const char *key = key_of(sql, &length);
-    for (int i = 0; i < memo->n; i++) {
-        struct sx_plan_text *plan = &memo->plans[i];
-        if (strncmp(plan->sql, key, length) == 0 && plan->sql[length] == '\0') {
-            plan->used = ++memo->uses;
-            return has_stand_ins(frontend, sql) ? plan : NULL;
-        }
-    }
+    for (int i = 0; i < memo->n; i++)
+        if (strncmp(memo->plans[i].sql, key, length) == 0 && memo->plans[i].sql[length] == '\0')
+            return &memo->plans[i];
     return NULL;
+}
+
+struct sx_plan_text *sx_plan_memo_find(struct sx_frontend *frontend, const char *sql) {
+    struct sx_plan_text *plan = find(&frontend->memo, sql);
+    if (!plan || !sx_duckdb_has_stand_ins(frontend, sql))
+        return NULL;
+    plan->used = ++frontend->memo.uses;
+    return plan;
 }
 
 static bool copy_names(struct sx_plan_text *plan, const struct sx_binding *binding) {
@@ -160,24 +156,32 @@ static bool copy_names(struct sx_plan_text *plan, const struct sx_binding *bindi
     return complete;
 }
 
-/* A place that is empty: a new one, or that of the plan whose last use is the longest ago. */
-static struct sx_plan_text *make_place(struct sx_plan_memo *memo) {
-    if (!memo->plans)
-        memo->plans = calloc(MOST_PLANS, sizeof *memo->plans);
-    if (!memo->plans || memo->n < MOST_PLANS)
-        return memo->plans ? &memo->plans[memo->n++] : NULL;
+static struct sx_plan_text *find_oldest(struct sx_plan_memo *memo) {
     struct sx_plan_text *oldest = memo->plans;
     for (int i = 1; i < memo->n; i++)
         if (memo->plans[i].used < oldest->used)
             oldest = &memo->plans[i];
-    release_plan(oldest);
     return oldest;
+}
+
+/* A place that is empty: that of the same text, a new one, or that of the plan whose last use is the longest
+ * ago. */
+static struct sx_plan_text *make_place(struct sx_plan_memo *memo, const char *sql) {
+    struct sx_plan_text *place = find(memo, sql);
+    if (!memo->plans)
+        memo->plans = calloc(MOST_PLANS, sizeof *memo->plans);
+    if (!place && (!memo->plans || memo->n < MOST_PLANS))
+        return memo->plans ? &memo->plans[memo->n++] : NULL;
+    if (!place)
+        place = find_oldest(memo);
+    release_plan(place);
+    return place;
 }
 
 void sx_plan_memo_keep(struct sx_frontend *frontend, const struct sx_binding *binding, const char *json,
                        size_t length_bytes) {
     struct sx_plan_memo *memo = &frontend->memo;
-    if (length_bytes > MOST_BYTES || !has_stand_ins(frontend, binding->sql) ||
+    if (length_bytes > MOST_BYTES || !sx_duckdb_has_stand_ins(frontend, binding->sql) ||
         sx_statement_may_change(binding->sql))
         return;
     size_t key_length;
@@ -187,7 +191,7 @@ void sx_plan_memo_keep(struct sx_frontend *frontend, const struct sx_binding *bi
                                 .length_bytes = length_bytes,
                                 .used = ++memo->uses};
     struct sx_plan_text *place =
-        copy_names(&plan, binding) && plan.sql && plan.json ? make_place(memo) : NULL;
+        copy_names(&plan, binding) && plan.sql && plan.json ? make_place(memo, key) : NULL;
     if (!place) {
         release_plan(&plan);
         return;

@@ -365,6 +365,18 @@ static enum sx_status make_planning_view(struct sx_frontend *frontend, struct sx
     return make_file_view(frontend, table, error);
 }
 
+bool sx_duckdb_has_stand_ins(struct sx_frontend *frontend, const char *sql) {
+    for (int i = 0; i < frontend->n_tables; i++) {
+        const struct sx_frontend_table *table = &frontend->tables[i];
+        int version = 0;
+        if (sx_frontend_mentions(sql, table->name) &&
+            (table->view != SX_VIEW_STAND_IN || !find_stand_in(frontend, table, &version) ||
+             version != table->stand_in_version))
+            return false;
+    }
+    return !frontend->has_objects;
+}
+
 /* Nothing that a statement reaches by other ways than its text, as by query_table, may be a stand-in. */
 static enum sx_status undo_stand_in(struct sx_frontend *frontend, struct sx_frontend_table *table,
                                     struct sx_error *error) {

@@ -125,6 +125,38 @@ static bool may_be_careful(enum sx_status status, const struct sx_error *error) 
     return status == SX_INTERNAL || (status == SX_UNSUPPORTED && strstr(error->text, "can't give the plan"));
 }
 
+/* The first query after the one that was planned has it made; one that changes its plan, each time. */
+static enum sx_status use_known(struct sx_frontend *frontend, struct sx_plan_text *known,
+                                enum sx_plan_for purpose, struct sx_query_plan *out_plan,
+                                struct sx_error *error) {
+    struct sx_query_plan made = {0};
+    if (!known->shared || purpose == SX_PLAN_TO_CHANGE) {
+        SX_TRY(convert(frontend, known->json, known->length_bytes, (const char *const *)known->names,
+                       known->n_names, &made, error));
+        made.is_known = true;
+        if (purpose == SX_PLAN_TO_READ)
+            known->shared = sx_shared_plan_create(&made);
+    }
+    if (known->shared && purpose == SX_PLAN_TO_READ)
+        sx_shared_plan_use(known->shared, out_plan);
+    else
+        *out_plan = made;
+    return SX_OK;
+}
+
+enum sx_status sx_frontend_plan_known(struct sx_frontend *frontend, const char *sql, enum sx_plan_for purpose,
+                                      struct sx_query_plan *out_plan, bool *out_known,
+                                      struct sx_error *error) {
+    *out_known = false;
+    SX_TRY(sx_session_check(frontend, sql, error));
+    struct sx_plan_text *known = sx_plan_memo_find(frontend, sql);
+    if (!known)
+        return SX_OK;
+    SX_TRY(use_known(frontend, known, purpose, out_plan, error));
+    *out_known = true;
+    return SX_OK;
+}
+
 /* Binding and planning, which binds once more, go on at the same time. What binding finds comes first: it is
  * about what was written. */
 enum sx_status sx_frontend_plan(struct sx_frontend *frontend, const char *sql, struct sx_query_plan *out_plan,
@@ -133,13 +165,6 @@ enum sx_status sx_frontend_plan(struct sx_frontend *frontend, const char *sql, s
     struct sx_error first = {0};
     SX_TRY(sx_session_check(frontend, sql, error));
     SX_TRY(sx_duckdb_make_views(frontend, sql, SX_VIEWS_FOR_PLANNING, error));
-    const struct sx_plan_text *known = sx_plan_memo_find(frontend, sql);
-    if (known) {
-        SX_TRY(convert(frontend, known->json, known->length_bytes, (const char *const *)known->names,
-                       known->n_names, out_plan, error));
-        out_plan->is_known = true;
-        return SX_OK;
-    }
     /* settings of the whole database are not changed while something is bound */
     SX_TRY(sx_duckdb_set_optimizers(frontend, planning, error));
     enum sx_status status = sx_binding_begin(frontend, sql, &binding);

@@ -47,6 +47,14 @@ SX_MUST_CHECK enum sx_status sx_frontend_describe(struct sx_frontend *frontend, 
  * error texts count from there. */
 void sx_frontend_set_origin(struct sx_frontend *frontend, int line, int column);
 
+/* What a plan is wanted for: those that are read only may be shared by several queries. */
+enum sx_plan_for { SX_PLAN_TO_READ, SX_PLAN_TO_CHANGE };
+
+/* The plan of a query that was planned before, of the files as they are now; nothing of DuckDB is run.
+ * *out_known false: there is none, and *out_plan is as it was. Release *out_plan. */
+SX_MUST_CHECK enum sx_status sx_frontend_plan_known(struct sx_frontend *frontend, const char *sql,
+                                                    enum sx_plan_for purpose, struct sx_query_plan *out_plan,
+                                                    bool *out_known, struct sx_error *error);
 /* Parses, binds and optimises one SQL statement.
  * - SX_OK: *out_plan is filled (release it).
  * - SX_UNSUPPORTED: a correct query that stachio can't run; the text names the operator, function or type.

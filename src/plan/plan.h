@@ -230,9 +230,12 @@ struct sx_plan {
     } u;
 };
 
+struct sx_shared_plan;
+
 /* A bound query: the plan's root gives the answer's columns in order, with their names. */
 struct sx_query_plan {
-    struct sx_arena arena; /* owns everything below */
+    struct sx_arena arena;         /* owns everything below, */
+    struct sx_shared_plan *shared; /* unless this does: then nothing below may be changed */
     struct sx_plan *root;
     int32_t n_materialized; /* ids are below */
     bool is_known;          /* made of what DuckDB planned when the query came before */
@@ -240,6 +243,14 @@ struct sx_query_plan {
 };
 
 void sx_query_plan_release(struct sx_query_plan *query);
+
+/* A plan that several queries may run, at the same time, too. Takes `query` over, with one user, who calls
+ * sx_shared_plan_release; NULL: no memory, and `query` is as it was. */
+struct sx_shared_plan *sx_shared_plan_create(struct sx_query_plan *query);
+/* One more user, who releases *out_query. */
+void sx_shared_plan_use(struct sx_shared_plan *shared, struct sx_query_plan *out_query);
+/* NULL may be released. */
+void sx_shared_plan_release(struct sx_shared_plan *shared);
 
 /* Tree drawing for --explain; text in `arena`. */
 const char *sx_plan_text(struct sx_arena *arena, const struct sx_plan *plan);

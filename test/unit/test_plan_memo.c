@@ -1,4 +1,5 @@
-/* Whose plans may be used again: not those with any of DuckDB's functions whose value may change. */
+/* Whose plans may be used again: not those with any of DuckDB's functions whose value may change. And what
+ * several queries share of one. */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -77,6 +78,41 @@ static void test_functions(struct sx_frontend *frontend) {
     assert(n > 20);
 }
 
+static void plan(struct sx_frontend *frontend, const char *sql, enum sx_plan_for purpose, bool is_known,
+                 struct sx_query_plan *out_plan) {
+    struct sx_error error = {0};
+    bool known;
+    assert(sx_frontend_plan_known(frontend, sql, purpose, out_plan, &known, &error) == SX_OK);
+    assert(known == is_known && (!known || out_plan->is_known));
+    if (!known)
+        assert(sx_frontend_plan(frontend, sql, out_plan, &error) == SX_OK);
+    assert(out_plan->root && strcmp(out_plan->root->columns[0].name, "x") == 0);
+}
+
+/* Plans that are read only are one, which lives as long as any of its users; those to be changed are not. */
+static void test_sharing(struct sx_frontend *frontend) {
+    static const char sql[] = "SELECT 42 AS x", again[] = "\n  SELECT 42 AS x ; ";
+    struct sx_query_plan first, second, third, own, planned_anew;
+    struct sx_error error = {0};
+    plan(frontend, sql, SX_PLAN_TO_READ, false, &first);
+    plan(frontend, sql, SX_PLAN_TO_READ, true, &second);
+    plan(frontend, again, SX_PLAN_TO_READ, true, &third);
+    plan(frontend, sql, SX_PLAN_TO_CHANGE, true, &own);
+    assert(!first.shared && second.shared && second.root == third.root && second.arena.total_bytes == 0);
+    assert(!own.shared && own.root != second.root && own.arena.total_bytes > 0);
+    assert(sx_frontend_plan(frontend, sql, &planned_anew, &error) == SX_OK); /* takes the known one's place */
+    sx_query_plan_release(&second);
+    assert(strcmp(third.root->columns[0].name, "x") == 0);
+    sx_query_plan_release(&third);
+    plan(frontend, sql, SX_PLAN_TO_READ, true, &second);
+    sx_plan_memo_clear(&frontend->memo);
+    assert(strcmp(second.root->columns[0].name, "x") == 0);
+    plan(frontend, sql, SX_PLAN_TO_READ, false, &third);
+    struct sx_query_plan *const all[] = {&first, &second, &third, &own, &planned_anew};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        sx_query_plan_release(all[i]);
+}
+
 int main(void) {
     struct sx_frontend *frontend;
     struct sx_error error = {0};
@@ -86,6 +122,7 @@ int main(void) {
         expect(changing[i], strlen(changing[i]), true);
     assert(sx_frontend_open(1, 0, &frontend, &error) == SX_OK);
     test_functions(frontend);
+    test_sharing(frontend);
     sx_frontend_close(frontend);
     return failures ? 1 : 0;
 }
