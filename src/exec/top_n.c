@@ -6,7 +6,14 @@
 #include "exec/sort_keys.h"
 #include "exec/top_bound.h"
 
-enum { SLACK_ROWS = 2048, EXTRA_COLUMNS = 2 /* sequence of the batch, row in the batch */ };
+enum {
+    SLACK_ROWS = 2048,
+    /* On a device sorting some thousand rows is nothing but launches: this share of a scan's batch is kept,
+     * of a few batches, whose memory is kept with them. */
+    CHUNK_SHARE = 256,
+    SLACK_BATCHES = 4,
+    EXTRA_COLUMNS = 2 /* sequence of the batch, row in the batch */
+};
 
 struct top_worker {
     struct sx_batch *kept; /* with the extra columns */
@@ -25,6 +32,7 @@ struct top_n {
     int32_t n_columns;
     struct top_worker *workers;
     int64_t wanted;         /* limit + offset */
+    int64_t slack_rows;     /* beyond twice as many */
     struct sx_batch answer; /* sorted, wanted rows */
 };
 
@@ -46,42 +54,35 @@ static void drop_kept(struct top_worker *mine) {
     mine->rows = 0;
 }
 
-/* The first `wanted` rows of what is kept, sorted, as one batch whose strings are its own. */
+/* The first `wanted` rows of what is kept, sorted, as one batch. */
 static enum sx_status best_rows(struct top_n *top, const struct top_worker *mine, struct sx_worker *worker,
                                 struct sx_batch *out_batch) {
-    struct sx_batch all = {0}, picked = {0}, best = {0};
+    struct sx_batch all = {0};
     struct sx_tensor order = {0};
     enum sx_status status = SX_OK;
     SX_GO(sx_batches_concat(worker, top->types, top->n_columns, mine->kept, mine->n_kept, SX_CONCAT_SHARED,
                             &all));
     SX_GO(sx_sort_keys_order(&top->keys, worker, &all, top->wanted, &order));
-    SX_GO(sx_batch_gather(worker, &all, NULL, all.n_columns, &order, &picked));
-    SX_GO(sx_batch_create(all.n_columns, order.length, &best, sx_worker_error(worker)));
-    for (int32_t c = 0; c < all.n_columns; c++) {
-        const struct sx_tensor *part = &picked.columns[c];
-        SX_GO(sx_ops(worker)->concat(worker->stream, part->type, &part, 1, SX_CONCAT_COMPACT,
-                                     &best.columns[c]));
-    }
-    *out_batch = best;
-    best = (struct sx_batch){0};
+    SX_GO(sx_batch_gather(worker, &all, NULL, all.n_columns, &order, out_batch));
 out:
     sx_batch_release(&all);
-    sx_batch_release(&picked);
-    sx_batch_release(&best);
     sx_tensor_release(&order);
     return status;
 }
 
+/* Rows that stay get strings of their own, so that the memory of the others is free. */
 static enum sx_status shrink(struct top_n *top, struct top_worker *mine, struct sx_worker *worker) {
-    struct sx_batch best = {0};
+    struct sx_batch best = {0}, own = {0};
     enum sx_status status = SX_OK;
-    SX_TRY(best_rows(top, mine, worker, &best));
+    SX_GO(best_rows(top, mine, worker, &best));
+    SX_GO(sx_batches_concat(worker, top->types, top->n_columns, &best, 1, SX_CONCAT_COMPACT, &own));
     drop_kept(mine);
-    if (best.rows == top->wanted)
-        SX_GO(sx_bound_set(&top->bounds, worker, &best, &mine->bound));
-    SX_GO(keep(mine, worker, &best));
+    if (own.rows == top->wanted)
+        SX_GO(sx_bound_set(&top->bounds, worker, &own, &mine->bound));
+    SX_GO(keep(mine, worker, &own));
 out:
     sx_batch_release(&best);
+    sx_batch_release(&own);
     return status;
 }
 
@@ -104,6 +105,11 @@ out:
     return status;
 }
 
+static bool is_full(const struct top_n *top, const struct top_worker *mine) {
+    const int64_t slack = mine->n_kept <= SLACK_BATCHES ? top->slack_rows : SLACK_ROWS;
+    return mine->rows - slack > 2 * top->wanted;
+}
+
 static enum sx_status top_consume(struct sx_sink *sink, struct sx_worker *worker, struct sx_batch *batch) {
     struct top_n *top = (struct top_n *)sink;
     struct top_worker *mine = &top->workers[worker->index];
@@ -116,7 +122,7 @@ static enum sx_status top_consume(struct sx_sink *sink, struct sx_worker *worker
         status = keep(mine, worker, &with_origin);
     sx_batch_release(&with_origin);
     SX_TRY(status);
-    return mine->rows - SLACK_ROWS > 2 * top->wanted ? shrink(top, mine, worker) : SX_OK;
+    return is_full(top, mine) ? shrink(top, mine, worker) : SX_OK;
 }
 
 static enum sx_status top_seal(struct sx_sink *sink, struct sx_worker *worker) {
@@ -181,6 +187,8 @@ enum sx_status sx_top_n_create(struct sx_run *run, const struct sx_plan *plan, s
     const struct sx_limit_plan *limit = &plan->u.top_n.limit;
     top->plan = plan;
     top->wanted = limit->limit > INT64_MAX / 4 - limit->offset ? INT64_MAX / 4 : limit->limit + limit->offset;
+    const int64_t share = run->options.backend->traits.chunk_rows / CHUNK_SHARE;
+    top->slack_rows = share > SLACK_ROWS ? share : SLACK_ROWS;
     top->workers = SX_ARENA_ARRAY(&run->arena, run->n_workers, struct top_worker);
     top->n_columns = plan->children[0]->n_columns + EXTRA_COLUMNS;
     top->types = SX_ARENA_ARRAY(&run->arena, top->n_columns, struct sx_type);

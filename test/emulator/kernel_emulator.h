@@ -181,6 +181,9 @@ inline void __threadfence() {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 inline void __threadfence_block() {}
+inline void __threadfence_system() {
+    __threadfence();
+}
 template <typename T> inline T atomicAdd(T *at, T value) {
     return __atomic_fetch_add(at, value, __ATOMIC_SEQ_CST);
 }

@@ -34,5 +34,9 @@ struct cuda_control {
     struct cuda_fault fault;
     int64_t counters[CUDA_COUNTERS];
 };
+struct cuda_reply {
+    struct cuda_control control;
+    uint64_t number; /* of the synchronisation whose reply this is; set last */
+};
 
 #endif

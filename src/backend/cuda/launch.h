@@ -75,9 +75,10 @@ void cuda_take_rows(cudaStream_t stream, const struct cuda_moves *moves, const u
  * copy engine does one copy after another, whichever streams they are of, so that a list of pages waits for
  * all column chunks that other workers have asked for. */
 void cuda_copy_bytes(cudaStream_t stream, void *to, const void *from, size_t bytes);
-/* To `out`, pinned memory of the host. takes_counters: they are zero then. */
+/* To `out`, pinned memory of the host, which has `number` when all the rest is there, and all that was issued
+ * to the stream before has been done. takes_counters: they are zero then. */
 void cuda_read_control(cudaStream_t stream, struct cuda_control *control, bool takes_counters,
-                       struct cuda_control *out);
+                       uint64_t number, struct cuda_reply *out);
 /* Rows of several columns one after another, in values of `width` bytes: those of each part from its `begin`
  * on. `first_code` is added to values of 4 bytes. `out_valid` may be NULL where no row is null; null rows get
  * zeros. */

@@ -10,14 +10,19 @@ struct alignas(16) word16_aligned {
 };
 
 /* One block. The fault stays. */
-__global__ void read_control(struct cuda_control *control, bool takes_counters, struct cuda_control *out) {
+__global__ void read_control(struct cuda_control *control, bool takes_counters, uint64_t number,
+                             struct cuda_reply *out) {
     if (threadIdx.x == 0)
-        out->fault = control->fault;
+        out->control.fault = control->fault;
     for (int i = (int)threadIdx.x; i < (int)CUDA_COUNTERS; i += CUDA_THREADS) {
-        out->counters[i] = control->counters[i];
+        out->control.counters[i] = control->counters[i];
         if (takes_counters)
             control->counters[i] = 0;
     }
+    __threadfence_system();
+    __syncthreads();
+    if (threadIdx.x == 0)
+        cuda_publish(&out->number, number);
 }
 
 /* Words, some of a thread on their way at the same time, and then bytes that are left. */
@@ -244,8 +249,8 @@ void cuda_copy_bytes(cudaStream_t stream, void *to, const void *from, size_t byt
               (int64_t)bytes);
 }
 void cuda_read_control(cudaStream_t stream, struct cuda_control *control, bool takes_counters,
-                       struct cuda_control *out) {
-    SX_LAUNCH(read_control, 1, CUDA_THREADS, 0, stream, control, takes_counters, out);
+                       uint64_t number, struct cuda_reply *out) {
+    SX_LAUNCH(read_control, 1, CUDA_THREADS, 0, stream, control, takes_counters, number, out);
 }
 void cuda_fill_iota_i32(cudaStream_t stream, int32_t *out, int64_t first, int64_t n) {
     SX_LAUNCH(fill_iota, cuda_blocks(n), CUDA_THREADS, 0, stream, out, first, n);

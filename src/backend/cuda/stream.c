@@ -4,6 +4,7 @@
 
 #include "backend/cuda/cuda.h"
 #include "backend/cuda/launch.h"
+#include "base/clock.h"
 #include "observe/trace.h"
 
 enum {
@@ -29,8 +30,10 @@ enum sx_status cuda_launched(struct cuda_stream *stream, const char *what) {
 static enum sx_status copy(struct cuda_stream *stream, void *to, const void *from, size_t bytes,
                            enum cudaMemcpyKind kind, const char *what) {
     enum { WORD = 8 };
-    if (((uintptr_t)to | (uintptr_t)from) % WORD != 0)
+    if (((uintptr_t)to | (uintptr_t)from) % WORD != 0) {
+        stream->waits_for_engine |= kind == cudaMemcpyDeviceToHost;
         return cuda_check(stream, cudaMemcpyAsync(to, from, bytes, kind, stream->handle), what);
+    }
     cuda_copy_bytes(stream->handle, to, from, bytes);
     return cuda_launched(stream, what);
 }
@@ -79,7 +82,7 @@ static void delist(struct cuda_device *device, const struct cuda_stream *stream)
 }
 
 static enum sx_status create_parts(struct cuda_stream *stream, bool is_first, struct sx_error *error) {
-    void *control = NULL, *host_control = NULL, *staging = NULL;
+    void *control = NULL, *reply = NULL, *staging = NULL;
     int least = 0, greatest = 0;
     cudaError_t result = cuda_choose_device(stream->device->ordinal);
     if (result == cudaSuccess)
@@ -91,8 +94,10 @@ static enum sx_status create_parts(struct cuda_stream *stream, bool is_first, st
         result = cudaMalloc(&control, sizeof *stream->control);
     stream->control = control;
     if (result == cudaSuccess)
-        result = cudaHostAlloc(&host_control, sizeof *stream->host_control, cudaHostAllocDefault);
-    stream->host_control = host_control;
+        result = cudaHostAlloc(&reply, sizeof *stream->reply, cudaHostAllocDefault);
+    stream->reply = reply;
+    if (reply)
+        stream->reply->number = 0;
     if (result == cudaSuccess)
         result = cudaHostAlloc(&staging, STAGING_BYTES + READ_BYTES, cudaHostAllocDefault);
     stream->staging = staging;
@@ -116,7 +121,7 @@ void cuda_stream_free(struct cuda_stream *stream) {
     cuda_allocator_close(stream->allocator);
     (void)cudaFree(stream->control);
     (void)cudaFree(stream->select_scratch);
-    (void)cudaFreeHost(stream->host_control);
+    (void)cudaFreeHost(stream->reply);
     (void)cudaFreeHost(stream->staging);
     if (stream->brought)
         (void)cudaEventDestroy(stream->brought);
@@ -237,11 +242,11 @@ enum sx_status cuda_enter(struct sx_stream *base, struct cuda_stream **out_strea
 }
 
 static enum sx_status fault(struct cuda_stream *stream) {
-    const struct cuda_fault found = stream->host_control->fault;
+    const struct cuda_fault found = stream->reply->control.fault;
     if (found.kind == CUDA_FAULT_NONE)
         return SX_OK;
     (void)cudaMemsetAsync(&stream->control->fault, 0, sizeof found, stream->handle);
-    stream->host_control->fault.kind = CUDA_FAULT_NONE;
+    stream->reply->control.fault.kind = CUDA_FAULT_NONE;
     if (found.kind == CUDA_FAULT_ROWS) /* whoever is at work now */
         return sx_error_set(&stream->base.error, SX_INTERNAL,
                             "rows of another rank: column %u is damaged at row %lld", found.what,
@@ -258,21 +263,43 @@ static enum sx_status fault(struct cuda_stream *stream) {
 static void keep_counters(struct cuda_stream *stream, bool were_taken) {
     for (int i = 0; i < CUDA_COUNTERS; i++) {
         if (!stream->is_zero[i])
-            stream->counters[i] = stream->host_control->counters[i];
+            stream->counters[i] = stream->reply->control.counters[i];
         stream->is_zero[i] |= were_taken;
     }
+}
+
+/* To the other thread of this processor's core. */
+static inline void leave_to_others(void) {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+}
+
+/* The reply's number is seen some microseconds before the driver tells that the stream is done, which is what
+ * a short wait consists of. A long one, and a kernel that has failed, are the driver's. */
+static enum sx_status wait_for_reply(struct cuda_stream *stream, uint64_t number, const char *why) {
+    enum { PATIENCE_NS = 200000, LOOKS = 64 };
+    const int64_t until_ns = stream->waits_for_engine ? 0 : sx_clock_ns() + PATIENCE_NS;
+    stream->waits_for_engine = false;
+    while (sx_clock_ns() < until_ns)
+        for (int i = 0; i < LOOKS; i++) {
+            if (__atomic_load_n(&stream->reply->number, __ATOMIC_ACQUIRE) == number)
+                return SX_OK;
+            leave_to_others();
+        }
+    return cuda_check(stream, cudaStreamSynchronize(stream->handle), why);
 }
 
 static enum sx_status sync_all(struct cuda_stream *stream, bool takes_counters, const char *why) {
     const uint64_t epoch = atomic_load(&stream->device->epoch);
     const int64_t began_ns = sx_span_begin(stream->base.lane);
     atomic_store(&stream->has_taken, false);
-    cuda_read_control(stream->handle, stream->control, takes_counters, stream->host_control);
+    const uint64_t number = ++stream->n_syncs;
+    cuda_read_control(stream->handle, stream->control, takes_counters, number, stream->reply);
     SX_TRY(cuda_launched(stream, "reading counters"));
-    SX_TRY(cuda_check(stream, cudaStreamSynchronize(stream->handle), why));
+    SX_TRY(wait_for_reply(stream, number, why));
     keep_counters(stream, takes_counters);
     sx_span_end(stream->base.lane, SX_SPAN_SYNC, why, began_ns, 0, 0);
-    stream->n_syncs++;
     stream->staging_used = 0;
     atomic_store(&stream->clock->quiet_epoch, epoch);
     atomic_store(&stream->clock->busy, false);
