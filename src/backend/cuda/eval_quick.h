@@ -119,34 +119,46 @@ __device__ __forceinline__ bool eval_quick_arithmetic(eval_frame<LEVEL, ROWS> &f
 /* ---- comparison ---- */
 
 /* compare(a, b) for valid arguments. */
-template <int LEVEL, int ROWS, typename F>
+template <typename T, int LEVEL, int ROWS, typename F>
 __device__ __forceinline__ void eval_quick_truth(eval_frame<LEVEL, ROWS> &frame,
                                                  const struct cuda_eval_run &run,
                                                  const struct cuda_eval_step &step, F compare) {
     eval_apply<2>(frame, run, step,
                   [=](const struct cuda_eval_value *values, const bool *, struct eval_result *result) {
                       if (result->valid)
-                          result->value = eval_of((uint64_t)compare(values[0], values[1]));
+                          result->value =
+                              eval_of((uint64_t)compare(eval_as<T>(values[0]), eval_as<T>(values[1])));
                   });
 }
 
-/* EQ, NE, LT, LE of integers and decimals of up to 64 bits, dates and the like. False: of another kind. */
+/* EQ, NE, LT, LE. */
+template <typename T, int LEVEL, int ROWS>
+__device__ __forceinline__ void eval_quick_compared(eval_frame<LEVEL, ROWS> &frame,
+                                                    const struct cuda_eval_run &run,
+                                                    const struct cuda_eval_step &step) {
+    switch (step.op) {
+    case CUDA_EVAL_EQ: return eval_quick_truth<T>(frame, run, step, [](T a, T b) { return a == b; });
+    case CUDA_EVAL_NE: return eval_quick_truth<T>(frame, run, step, [](T a, T b) { return a != b; });
+    case CUDA_EVAL_LT: return eval_quick_truth<T>(frame, run, step, [](T a, T b) { return a < b; });
+    default: return eval_quick_truth<T>(frame, run, step, [](T a, T b) { return a <= b; });
+    }
+}
+
+/* Of integers and decimals, dates and the like. False: of another kind. */
 template <int LEVEL, int ROWS>
 __device__ __forceinline__ bool eval_quick_comparison(eval_frame<LEVEL, ROWS> &frame,
                                                       const struct cuda_eval_run &run,
                                                       const struct cuda_eval_step &step) {
-    typedef struct cuda_eval_value V;
-    if (step.kind != CUDA_EVAL_I64)
-        return false;
-    switch (step.op) {
-    case CUDA_EVAL_EQ: eval_quick_truth(frame, run, step, [](V a, V b) { return a.low == b.low; }); break;
-    case CUDA_EVAL_NE: eval_quick_truth(frame, run, step, [](V a, V b) { return a.low != b.low; }); break;
-    case CUDA_EVAL_LT:
-        eval_quick_truth(frame, run, step, [](V a, V b) { return (int64_t)a.low < (int64_t)b.low; });
-        break;
-    default: eval_quick_truth(frame, run, step, [](V a, V b) { return (int64_t)a.low <= (int64_t)b.low; });
+    if (step.kind == CUDA_EVAL_I64) {
+        eval_quick_compared<int64_t>(frame, run, step);
+        return true;
     }
-    return true;
+    if constexpr (LEVEL >= CUDA_EVAL_WIDE)
+        if (step.kind == CUDA_EVAL_I128) {
+            eval_quick_compared<sx_i128>(frame, run, step);
+            return true;
+        }
+    return false;
 }
 
 /* ---- all ---- */
