@@ -129,6 +129,11 @@ SX_MUST_CHECK enum sx_status cuda_upload(struct cuda_stream *stream, void *devic
                                          size_t bytes);
 SX_MUST_CHECK enum sx_status cuda_download(struct cuda_stream *stream, void *to, const void *device,
                                            size_t bytes, const char *why);
+/* As cuda_upload to memory at a multiple of 8 bytes, but issued with others (`uploads` starts zeroed), by
+ * cuda_uploads_issue at the latest; nothing may be waited for in between. */
+SX_MUST_CHECK enum sx_status cuda_upload_later(struct cuda_stream *stream, struct cuda_copies *uploads,
+                                               void *device, const void *from, size_t bytes);
+SX_MUST_CHECK enum sx_status cuda_uploads_issue(struct cuda_stream *stream, struct cuda_copies *uploads);
 /* Downloads that are waited for together. */
 struct cuda_downloads {
     int n;

@@ -176,10 +176,10 @@ static enum sx_status issue(struct decode_call *call) {
         call->dictionaries[r].counter = FIRST_COUNTER + 4 * r;
         call->columns[r].counter = FIRST_COUNTER + 4 * r + 2;
         if (entries_of(call, r))
-            SX_TRY(decode_column_issue(call, &call->dictionaries[r], NULL));
-        SX_TRY(decode_column_issue(call, &call->columns[r], entries_of(call, r)));
+            SX_TRY(decode_column_prepare(call, &call->dictionaries[r], NULL));
+        SX_TRY(decode_column_prepare(call, &call->columns[r], entries_of(call, r)));
     }
-    return SX_OK;
+    return decode_columns_issue(call);
 }
 
 static enum sx_status finish(struct decode_call *call) {

@@ -127,7 +127,8 @@ struct decode_call {
     int n_begun, room_begun;
     struct cuda_bring_copy *copies; /* that are still to be issued */
     int64_t n_copies, room_copies;
-    int64_t hit_bytes; /* as stored, that the cache had */
+    int64_t hit_bytes;          /* as stored, that the cache had */
+    struct cuda_copies uploads; /* that are still to be issued */
     /* Who described the stream's faults before. */
     enum sx_status (*outer_describe)(struct cuda_stream *stream, const struct cuda_fault *fault,
                                      const void *context);
@@ -161,11 +162,22 @@ void decode_ahead_end(struct cuda_stream *stream, struct sx_decoder *decoder);
 /* At the end of a call: what it has made for the cache is good, and goes there, or is given up. */
 void decode_images_end(struct decode_call *call, bool is_good);
 
+/* ---- decode_issue.c ---- */
+
+/* Issues the kernels of all columns, which have been prepared. */
+SX_MUST_CHECK enum sx_status decode_columns_issue(struct decode_call *call);
+
 /* ---- decode_column.c ---- */
 
-/* Issues the kernels; `entries` may be NULL. */
-SX_MUST_CHECK enum sx_status decode_column_issue(struct decode_call *call, struct decode_column *column,
-                                                 const struct decode_column *entries);
+static inline bool decode_has_source(const struct decode_column *column, enum decode_source source) {
+    return column->sources >> source & 1;
+}
+/* Whether values are staged as they are wanted and where: then nothing is left to be moved. */
+bool decode_stages_column(const struct decode_column *column);
+/* Memory, and what the kernels get, lists of which are among call->uploads; `entries`, prepared before, may
+ * be NULL. */
+SX_MUST_CHECK enum sx_status decode_column_prepare(struct decode_call *call, struct decode_column *column,
+                                                   const struct decode_column *entries);
 /* After the synchronisation. */
 SX_MUST_CHECK enum sx_status decode_column_finish(struct decode_call *call, struct decode_column *column,
                                                   struct decode_column *entries,

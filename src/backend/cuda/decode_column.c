@@ -1,12 +1,8 @@
-/* A column from its pages: memory, kernels, and what is known only after they have run. */
+/* A column from its pages: memory, and what is known only after the kernels (decode_issue.c) have run. */
 #include <stdlib.h>
 
 #include "backend/cuda/cache.h"
 #include "backend/cuda/decode.h"
-
-static bool has_source(const struct decode_column *column, enum decode_source source) {
-    return column->sources >> source & 1;
-}
 
 /* ---- arrays ---- */
 
@@ -19,16 +15,9 @@ static enum sx_status make_array(struct decode_call *call, struct decode_column 
     return SX_OK;
 }
 
-static enum sx_status upload_array(struct decode_call *call, struct decode_column *column,
-                                   enum decode_array array, const void *from, int64_t n, size_t bytes,
-                                   void *out_pointer) {
-    SX_TRY(make_array(call, column, array, n, bytes, out_pointer));
-    return cuda_upload(call->stream, column->arrays[array]->data, from, (size_t)n * bytes);
-}
-
 /* Whether values are staged as they are wanted and where: whole pages of them, none NULL. Then the column is
  * where they are staged, and nothing is left to be moved. */
-static bool stages_column(const struct decode_column *column) {
+bool decode_stages_column(const struct decode_column *column) {
     const uint32_t other = ~(1u << DECODE_DELTA | 1u << DECODE_SPLIT);
     const enum decode_conversion conversion = column->first->conversion;
     return !(column->sources & other) && (conversion == DECODE_4_to_4 || conversion == DECODE_8_to_8) &&
@@ -43,19 +32,19 @@ static bool is_staged(enum decode_source source) {
 /* What each encoding needs one of for each value. */
 static enum sx_status make_value_arrays(struct decode_call *call, struct decode_column *column) {
     struct decode_work *work = &column->work;
-    const bool has_front = has_source(column, DECODE_FRONT_CODED);
-    const bool has_bytes =
-        has_front || has_source(column, DECODE_PLAIN_BYTES) || has_source(column, DECODE_LENGTHS);
+    const bool has_front = decode_has_source(column, DECODE_FRONT_CODED);
+    const bool has_bytes = has_front || decode_has_source(column, DECODE_PLAIN_BYTES) ||
+                           decode_has_source(column, DECODE_LENGTHS);
     const size_t stored_bytes = column->first->stored_bytes;
     const int64_t n = column->rows;
     bool has_staged = false;
     for (int i = 0; i < DECODE_N_SOURCES; i++)
-        has_staged |= has_source(column, (enum decode_source)i) && is_staged((enum decode_source)i);
-    if (has_staged && stages_column(column))
+        has_staged |= decode_has_source(column, (enum decode_source)i) && is_staged((enum decode_source)i);
+    if (has_staged && decode_stages_column(column))
         work->staged = work->out;
     else if (has_staged)
         SX_TRY(make_array(call, column, ARRAY_STAGED, n, stored_bytes, &work->staged));
-    if (has_source(column, DECODE_CODES))
+    if (decode_has_source(column, DECODE_CODES))
         SX_TRY(make_array(call, column, ARRAY_CODES, n, sizeof *work->codes, &work->codes));
     if (has_bytes) {
         SX_TRY(make_array(call, column, ARRAY_OFFSETS, n, sizeof *work->offsets, &work->offsets));
@@ -74,9 +63,9 @@ static enum sx_status make_value_arrays(struct decode_call *call, struct decode_
 static enum sx_status make_arrays(struct decode_call *call, struct decode_column *column) {
     struct decode_work *work = &column->work;
     SX_TRY(make_value_arrays(call, column));
-    SX_TRY(upload_array(call, column, ARRAY_PAGES, column->pages,
-                        (int64_t)(column->tiles_at + (size_t)column->n_tiles * sizeof *column->tiles), 1,
-                        &work->pages));
+    const size_t list_bytes = column->tiles_at + (size_t)column->n_tiles * sizeof *column->tiles;
+    SX_TRY(make_array(call, column, ARRAY_PAGES, (int64_t)list_bytes, 1, &work->pages));
+    SX_TRY(cuda_upload_later(call->stream, &call->uploads, work->pages, column->pages, list_bytes));
     work->tiles = (const struct decode_tile *)(const void *)((const char *)work->pages + column->tiles_at);
     SX_TRY(make_array(call, column, ARRAY_MINIBLOCKS, column->n_miniblocks, sizeof *work->miniblocks,
                       &work->miniblocks));
@@ -105,8 +94,8 @@ static enum sx_status make_tensor(struct decode_call *call, struct decode_column
     return SX_OK;
 }
 
-static enum sx_status prepare(struct decode_call *call, struct decode_column *column,
-                              const struct decode_column *entries) {
+enum sx_status decode_column_prepare(struct decode_call *call, struct decode_column *column,
+                                     const struct decode_column *entries) {
     struct decode_work *work = &column->work;
     const struct sx_decoder *first = column->first;
     if (!column->is_dictionary && call->selection) {
@@ -126,95 +115,6 @@ static enum sx_status prepare(struct decode_call *call, struct decode_column *co
     work->n_null = &call->stream->control->counters[column->counter];
     work->n_long = work->n_null + 1;
     return SX_OK;
-}
-
-/* ---- the kernels ---- */
-
-/* Memory for the values of front-coded pages, whose size only their lengths tell; one more synchronisation.
- */
-static enum sx_status rebuild(struct decode_call *call, struct decode_column *column) {
-    struct cuda_stream *stream = call->stream;
-    struct decode_work *work = &column->work;
-    struct decode_state *states = calloc((size_t)column->n_pages, sizeof *states);
-    int64_t *at = calloc((size_t)column->n_pages, sizeof *at), *device_at, bytes = 0;
-    enum sx_status status;
-    if (!states || !at)
-        SX_GO(sx_error_set(&stream->base.error, SX_OUT_OF_MEMORY, "no memory for a list of pages"));
-    SX_GO(cuda_download(stream, states, work->states, (size_t)column->n_pages * sizeof *states,
-                        "lengths of front-coded strings"));
-    for (int32_t i = 0; i < column->n_pages; i++) {
-        at[i] = bytes;
-        bytes += states[i].text_bytes;
-    }
-    SX_GO(sx_buffer_create(stream->base.pool, (size_t)bytes, &column->rebuilt, &stream->base.error));
-    SX_GO(upload_array(call, column, ARRAY_REBUILT_AT, at, column->n_pages, sizeof *at, &device_at));
-    cuda_decode_rebuild(stream->handle, work, column->rebuilt->data, device_at);
-out:
-    free(states);
-    free(at);
-    return status;
-}
-
-static enum sx_status decode_front_coded(struct decode_call *call, struct decode_column *column) {
-    const struct sx_decoder *first = column->first;
-    const bool is_fixed = first->chunk.spec.physical == SX_PARQUET_FIXED_LEN_BYTE_ARRAY;
-    cuda_decode_front_coded(call->stream->handle, &column->work,
-                            is_fixed ? (uint32_t)first->stored_bytes : 0);
-    SX_TRY(cuda_launched(call->stream, "front-coded lengths"));
-    return rebuild(call, column);
-}
-
-/* Stored values, codes, or where strings are. */
-static enum sx_status decode_stored(struct decode_call *call, struct decode_column *column) {
-    cudaStream_t handle = call->stream->handle;
-    const struct decode_work *work = &column->work;
-    cuda_decode_open(handle, work);
-    cuda_decode_levels(handle, work);
-    if (has_source(column, DECODE_BITS))
-        cuda_decode_bits(handle, work);
-    if (has_source(column, DECODE_RLE_BITS))
-        cuda_decode_rle_bits(handle, work);
-    if (has_source(column, DECODE_SPLIT))
-        cuda_decode_split(handle, work);
-    if (has_source(column, DECODE_CODES))
-        cuda_decode_codes(handle, work);
-    if (has_source(column, DECODE_PLAIN_BYTES))
-        cuda_decode_plain_bytes(handle, work);
-    if (has_source(column, DECODE_DELTA))
-        cuda_decode_deltas(handle, work);
-    if (has_source(column, DECODE_LENGTHS) || has_source(column, DECODE_FRONT_CODED))
-        cuda_decode_coded_lengths(handle, work);
-    if (has_source(column, DECODE_LENGTHS))
-        cuda_decode_lengths(handle, work);
-    return has_source(column, DECODE_FRONT_CODED) ? decode_front_coded(call, column) : SX_OK;
-}
-
-static void decode_rows(struct decode_call *call, struct decode_column *column) {
-    const struct sx_decoder *first = column->first;
-    cudaStream_t handle = call->stream->handle;
-    const struct decode_work *work = &column->work;
-    if (has_source(column, DECODE_CODES))
-        cuda_decode_take_codes(handle, work, column->as_codes);
-    if (!(column->sources & ~(1u << DECODE_CODES)) || stages_column(column))
-        return;
-    if (first->conversion != DECODE_NO_CONVERSION)
-        cuda_decode_convert(handle, work, first->conversion);
-    else if (first->chunk.spec.physical != SX_PARQUET_BYTE_ARRAY)
-        cuda_decode_fixed_views(handle, work);
-    else if (first->chunk.spec.type.id == SX_TYPE_VARCHAR)
-        cuda_decode_views(handle, work);
-    else
-        cuda_decode_byte_decimals(handle, work);
-}
-
-enum sx_status decode_column_issue(struct decode_call *call, struct decode_column *column,
-                                   const struct decode_column *entries) {
-    SX_TRY(prepare(call, column, entries));
-    if (column->n_tiles == 0)
-        return SX_OK;
-    SX_TRY(decode_stored(call, column));
-    decode_rows(call, column);
-    return cuda_launched(call->stream, "decoding pages");
 }
 
 /* ---- the end ---- */

@@ -88,17 +88,21 @@ __device__ static inline void sum_deltas(const struct decode_work &work, const s
     }
 }
 
-template <typename T> __global__ void stage_deltas(struct decode_work work) {
+template <typename T> __global__ void stage_deltas(const __grid_constant__ struct decode_works works) {
+    const struct decode_work work = works.of[blockIdx.y];
+    if ((int32_t)blockIdx.x >= work.n_pages)
+        return;
     const struct decode_page &page = work.pages[blockIdx.x];
     if (!work.states[blockIdx.x].is_bad && page.source == DECODE_DELTA)
         sum_deltas(work, page, 0, work.states[blockIdx.x].n_values, true, (T *)work.staged + page.first_row);
 }
 
-__global__ void stage_lengths(struct decode_work work) {
+__global__ void stage_lengths(const __grid_constant__ struct decode_works works) {
+    const struct decode_work work = works.of[blockIdx.y];
+    if ((int32_t)blockIdx.x >= work.n_pages || work.states[blockIdx.x].is_bad)
+        return;
     const struct decode_page &page = work.pages[blockIdx.x];
     const int64_t n = work.states[blockIdx.x].n_values;
-    if (work.states[blockIdx.x].is_bad)
-        return;
     if (page.source == DECODE_LENGTHS || page.source == DECODE_FRONT_CODED)
         sum_deltas(work, page, page.source == DECODE_FRONT_CODED, n, false, work.lengths + page.first_row);
     if (page.source == DECODE_FRONT_CODED)
@@ -106,14 +110,13 @@ __global__ void stage_lengths(struct decode_work work) {
 }
 
 extern "C" {
-void cuda_decode_deltas(cudaStream_t stream, const struct decode_work *work) {
-    const unsigned blocks = (unsigned)work->n_pages;
-    if (work->stored_bytes == sizeof(uint32_t))
-        SX_LAUNCH(stage_deltas<uint32_t>, blocks, CUDA_THREADS, 0, stream, *work);
+void cuda_decode_deltas(cudaStream_t stream, const struct decode_works *works, uint32_t stored_bytes) {
+    if (stored_bytes == sizeof(uint32_t))
+        SX_LAUNCH(stage_deltas<uint32_t>, page_grid(works), CUDA_THREADS, 0, stream, *works);
     else
-        SX_LAUNCH(stage_deltas<uint64_t>, blocks, CUDA_THREADS, 0, stream, *work);
+        SX_LAUNCH(stage_deltas<uint64_t>, page_grid(works), CUDA_THREADS, 0, stream, *works);
 }
-void cuda_decode_coded_lengths(cudaStream_t stream, const struct decode_work *work) {
-    SX_LAUNCH(stage_lengths, (unsigned)work->n_pages, CUDA_THREADS, 0, stream, *work);
+void cuda_decode_coded_lengths(cudaStream_t stream, const struct decode_works *works) {
+    SX_LAUNCH(stage_lengths, page_grid(works), CUDA_THREADS, 0, stream, *works);
 }
 }

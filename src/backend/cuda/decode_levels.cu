@@ -8,7 +8,10 @@ __device__ static inline struct hybrid levels_of(const struct decode_page &page)
     return {page.levels, page.level_bytes, 1};
 }
 
-__global__ void walk_levels(struct decode_work work) {
+__global__ void walk_levels(const __grid_constant__ struct decode_works works) {
+    const struct decode_work work = works.of[blockIdx.y];
+    if ((int32_t)blockIdx.x >= work.n_pages)
+        return;
     const struct decode_page &page = work.pages[blockIdx.x];
     if (page.level_kind == DECODE_HYBRID_LEVELS && !work.states[blockIdx.x].is_bad)
         hybrid_walk(work, (int32_t)blockIdx.x, levels_of(page), page.n_rows, DECODE_LEVELS);
@@ -29,7 +32,8 @@ __device__ static inline void number_values(const struct decode_work &work, int6
         work.tile_values[t] = values;
 }
 
-__global__ void expand_levels(struct decode_work work) {
+__global__ void expand_levels(const __grid_constant__ struct decode_works works) {
+    const struct decode_work work = works.of[blockIdx.y];
     const int lane = (int)threadIdx.x % CUDA_WARP;
     for (int64_t t = grid_warp(); t < work.n_tiles; t += grid_warps()) {
         const struct decode_tile tile = work.tiles[t];
@@ -64,11 +68,12 @@ __device__ static inline void check_values(const struct decode_work &work, int32
 }
 
 /* One thread a page. */
-__global__ void sum_values(struct decode_work work) {
+__global__ void sum_values(const __grid_constant__ struct decode_works works) {
+    const struct decode_work work = works.of[blockIdx.y];
     const int32_t p = (int32_t)blockIdx.x;
-    const struct decode_page &page = work.pages[p];
-    if (work.states[p].is_bad)
+    if (p >= work.n_pages || work.states[p].is_bad)
         return;
+    const struct decode_page &page = work.pages[p];
     int32_t values = page.n_rows;
     if (page.level_kind != DECODE_NO_LEVELS) {
         values = 0;
@@ -87,12 +92,14 @@ __global__ void sum_values(struct decode_work work) {
 }
 
 extern "C" {
-void cuda_decode_levels(cudaStream_t stream, const struct decode_work *work) {
-    const struct decode_work w = *work;
-    if (w.in_tile) {
-        SX_LAUNCH(walk_levels, (unsigned)w.n_pages, CUDA_WARP, 0, stream, w);
-        SX_LAUNCH(expand_levels, tile_warp_blocks(work), CUDA_THREADS, 0, stream, w);
+void cuda_decode_levels(cudaStream_t stream, const struct decode_works *works) {
+    bool any_levels = false;
+    for (int32_t i = 0; i < works->n; i++)
+        any_levels |= works->of[i].in_tile != nullptr;
+    if (any_levels) {
+        SX_LAUNCH(walk_levels, page_grid(works), CUDA_WARP, 0, stream, *works);
+        SX_LAUNCH(expand_levels, tile_grid(works, CUDA_WARP), CUDA_THREADS, 0, stream, *works);
     }
-    SX_LAUNCH(sum_values, (unsigned)w.n_pages, 1, 0, stream, w);
+    SX_LAUNCH(sum_values, page_grid(works), 1, 0, stream, *works);
 }
 }

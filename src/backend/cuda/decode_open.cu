@@ -205,8 +205,11 @@ __device__ static inline bool open_levels(struct decode_page *page) {
 }
 
 /* A block of one warp per page. All lanes do the same but where deltas are listed. */
-__global__ void open_pages(struct decode_work work) {
-    const int64_t p = blockIdx.x;
+__global__ void open_pages(const __grid_constant__ struct decode_works works) {
+    const struct decode_work work = works.of[blockIdx.y];
+    const int32_t p = (int32_t)blockIdx.x;
+    if (p >= work.n_pages)
+        return;
     struct decode_page page = work.pages[p];
     page.n_there = -1;
     page.deltas[0].problem = page.deltas[1].problem = DECODE_DELTA_MORE;
@@ -222,7 +225,7 @@ __global__ void open_pages(struct decode_work work) {
     work.pages[p] = page;
     work.states[p] = {0, 0, 0};
     if (problem != DECODE_GOOD)
-        page_fault(work, (int32_t)p, problem);
+        page_fault(work, p, problem);
 }
 
 /* ---- the selection ---- */
@@ -240,8 +243,10 @@ __device__ static inline int32_t first_selected(const struct decode_work &work, 
     return (int32_t)low;
 }
 
-__global__ void find_selected(struct decode_work work) {
-    for (int64_t t = cuda_thread(); t < work.n_tiles; t += cuda_threads()) {
+/* Works without a selection want nothing. */
+__global__ void find_selected(const __grid_constant__ struct decode_works works) {
+    const struct decode_work work = works.of[blockIdx.y];
+    for (int64_t t = cuda_thread(); t < work.n_tiles && work.selection; t += cuda_threads()) {
         const struct decode_tile tile = work.tiles[t];
         const struct decode_page &page = work.pages[tile.page];
         const int32_t end = tile.first + DECODE_TILE;
@@ -254,8 +259,11 @@ __global__ void find_selected(struct decode_work work) {
     }
 }
 
-extern "C" void cuda_decode_open(cudaStream_t stream, const struct decode_work *work) {
-    SX_LAUNCH(open_pages, (unsigned)work->n_pages, CUDA_WARP, 0, stream, *work);
-    if (work->selection)
-        SX_LAUNCH(find_selected, cuda_blocks(work->n_tiles), CUDA_THREADS, 0, stream, *work);
+extern "C" void cuda_decode_open(cudaStream_t stream, const struct decode_works *works) {
+    bool any_selection = false;
+    SX_LAUNCH(open_pages, page_grid(works), CUDA_WARP, 0, stream, *works);
+    for (int32_t i = 0; i < works->n; i++)
+        any_selection |= works->of[i].selection != nullptr;
+    if (any_selection)
+        SX_LAUNCH(find_selected, tile_grid(works, 1), CUDA_THREADS, 0, stream, *works);
 }

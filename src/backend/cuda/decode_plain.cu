@@ -190,11 +190,13 @@ __device__ static inline bool walk_page(const struct decode_work &work, const st
 }
 
 /* A block per page. */
-__global__ void find_plain(struct decode_work work) {
-    const int32_t p = (int32_t)blockIdx.x, n = work.states[p].n_values;
-    const struct decode_page &page = work.pages[p];
-    if (page.source != DECODE_PLAIN_BYTES || work.states[p].is_bad)
+__global__ void find_plain(const __grid_constant__ struct decode_works works) {
+    const struct decode_work work = works.of[blockIdx.y];
+    const int32_t p = (int32_t)blockIdx.x;
+    if (p >= work.n_pages || work.pages[p].source != DECODE_PLAIN_BYTES || work.states[p].is_bad)
         return;
+    const struct decode_page &page = work.pages[p];
+    const int32_t n = work.states[p].n_values;
     struct part part;
     bool is_good = true;
     if (n >= LEAST_STRINGS && page.body_bytes / (uint32_t)n <= MOST_MEAN_BYTES &&
@@ -211,6 +213,6 @@ __global__ void find_plain(struct decode_work work) {
         page_fault(work, p, DECODE_STRING_END);
 }
 
-extern "C" void cuda_decode_plain_bytes(cudaStream_t stream, const struct decode_work *work) {
-    SX_LAUNCH(find_plain, (unsigned)work->n_pages, CUDA_THREADS, 0, stream, *work);
+extern "C" void cuda_decode_plain_bytes(cudaStream_t stream, const struct decode_works *works) {
+    SX_LAUNCH(find_plain, page_grid(works), CUDA_THREADS, 0, stream, *works);
 }

@@ -8,12 +8,14 @@
 
 /* ---- lengths apart from the bytes: a block per page ---- */
 
-__global__ void sum_lengths(struct decode_work work) {
-    const int32_t p = (int32_t)blockIdx.x, n = work.states[p].n_values;
-    const struct decode_page &page = work.pages[p];
+__global__ void sum_lengths(const __grid_constant__ struct decode_works works) {
+    const struct decode_work work = works.of[blockIdx.y];
+    const int32_t p = (int32_t)blockIdx.x;
     int64_t carry = 0, total;
-    if (page.source != DECODE_LENGTHS || work.states[p].is_bad)
+    if (p >= work.n_pages || work.pages[p].source != DECODE_LENGTHS || work.states[p].is_bad)
         return;
+    const struct decode_page &page = work.pages[p];
+    const int32_t n = work.states[p].n_values;
     for (int32_t base = 0; base < n; base += CUDA_THREADS, carry += total) {
         const int32_t v = base + (int32_t)threadIdx.x;
         const int64_t before = block_exclusive(v < n ? (int64_t)work.lengths[page.first_row + v] : 0, &total);
@@ -111,7 +113,8 @@ __device__ static inline void put_view(const struct decode_work &work, int32_t p
     ((struct sx_string *)work.out)[row] = view_of((const char *)bytes, length);
 }
 
-__global__ void put_views(struct decode_work work) {
+__global__ void put_views(const __grid_constant__ struct decode_works works) {
+    const struct decode_work work = works.of[blockIdx.y];
     each_row(work, BYTES_SOURCES, [=](int32_t p, int64_t row, int64_t v) {
         if (v < 0)
             ((struct sx_string *)work.out)[row] = {};
@@ -120,7 +123,8 @@ __global__ void put_views(struct decode_work work) {
     });
 }
 
-__global__ void put_fixed_views(struct decode_work work) {
+__global__ void put_fixed_views(const __grid_constant__ struct decode_works works) {
+    const struct decode_work work = works.of[blockIdx.y];
     const uint32_t sources = 1u << DECODE_PLAIN | 1u << DECODE_SPLIT | 1u << DECODE_FRONT_CODED;
     each_row(work, sources, [=](int32_t p, int64_t row, int64_t v) {
         if (v < 0)
@@ -130,7 +134,8 @@ __global__ void put_fixed_views(struct decode_work work) {
     });
 }
 
-template <typename T> __global__ void put_decimals(struct decode_work work) {
+template <typename T> __global__ void put_decimals(const __grid_constant__ struct decode_works works) {
+    const struct decode_work work = works.of[blockIdx.y];
     each_row(work, BYTES_SOURCES, [=](int32_t p, int64_t row, int64_t v) {
         T value = 0;
         if (v >= 0 && !sx_big_endian(string_at(work, p, v), string_length(work, p, v), sizeof value, &value))
@@ -140,8 +145,8 @@ template <typename T> __global__ void put_decimals(struct decode_work work) {
 }
 
 extern "C" {
-void cuda_decode_lengths(cudaStream_t stream, const struct decode_work *work) {
-    SX_LAUNCH(sum_lengths, (unsigned)work->n_pages, CUDA_THREADS, 0, stream, *work);
+void cuda_decode_lengths(cudaStream_t stream, const struct decode_works *works) {
+    SX_LAUNCH(sum_lengths, page_grid(works), CUDA_THREADS, 0, stream, *works);
 }
 void cuda_decode_front_coded(cudaStream_t stream, const struct decode_work *work, uint32_t fixed_bytes) {
     SX_LAUNCH(sum_front_coded, (unsigned)work->n_pages, CUDA_THREADS, 0, stream, *work, fixed_bytes);
@@ -150,16 +155,16 @@ void cuda_decode_rebuild(cudaStream_t stream, const struct decode_work *work, ui
                          const int64_t *at) {
     SX_LAUNCH(rebuild, (unsigned)work->n_pages, CUDA_WARP, 0, stream, *work, rebuilt, at);
 }
-void cuda_decode_views(cudaStream_t stream, const struct decode_work *work) {
-    SX_LAUNCH(put_views, tile_blocks(work), CUDA_THREADS, 0, stream, *work);
+void cuda_decode_views(cudaStream_t stream, const struct decode_works *works) {
+    SX_LAUNCH(put_views, tile_grid(works), CUDA_THREADS, 0, stream, *works);
 }
-void cuda_decode_fixed_views(cudaStream_t stream, const struct decode_work *work) {
-    SX_LAUNCH(put_fixed_views, tile_blocks(work), CUDA_THREADS, 0, stream, *work);
+void cuda_decode_fixed_views(cudaStream_t stream, const struct decode_works *works) {
+    SX_LAUNCH(put_fixed_views, tile_grid(works), CUDA_THREADS, 0, stream, *works);
 }
-void cuda_decode_byte_decimals(cudaStream_t stream, const struct decode_work *work) {
-    if (work->value_bytes == sizeof(int64_t))
-        SX_LAUNCH(put_decimals<int64_t>, tile_blocks(work), CUDA_THREADS, 0, stream, *work);
+void cuda_decode_byte_decimals(cudaStream_t stream, const struct decode_works *works, uint32_t value_bytes) {
+    if (value_bytes == sizeof(int64_t))
+        SX_LAUNCH(put_decimals<int64_t>, tile_grid(works), CUDA_THREADS, 0, stream, *works);
     else
-        SX_LAUNCH(put_decimals<sx_i128>, tile_blocks(work), CUDA_THREADS, 0, stream, *work);
+        SX_LAUNCH(put_decimals<sx_i128>, tile_grid(works), CUDA_THREADS, 0, stream, *works);
 }
 }

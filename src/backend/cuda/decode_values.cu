@@ -6,14 +6,16 @@
 
 /* ---- to stored values ---- */
 
-__global__ void stage_bits(struct decode_work work) {
+__global__ void stage_bits(const __grid_constant__ struct decode_works works) {
+    const struct decode_work work = works.of[blockIdx.y];
     each_value(work, DECODE_BITS, [=](const struct decode_page &page, int64_t v) {
         work.staged[page.first_row + v] = page.body[v / 8] >> (v % 8) & 1;
     });
 }
 
 /* Byte b of value i is at b * values + i. */
-__global__ void stage_split(struct decode_work work) {
+__global__ void stage_split(const __grid_constant__ struct decode_works works) {
+    const struct decode_work work = works.of[blockIdx.y];
     each_value(work, DECODE_SPLIT, [=](const struct decode_page &page, int64_t v) {
         uint8_t *out = work.staged + (page.first_row + v) * work.stored_bytes;
         for (uint32_t b = 0; b < work.stored_bytes; b++)
@@ -27,14 +29,18 @@ __device__ static inline struct hybrid hybrid_of(const struct decode_page &page)
 }
 
 /* A block of one warp per page. */
-__global__ void walk_runs(struct decode_work work, enum decode_source source) {
+__global__ void walk_runs(const __grid_constant__ struct decode_works works, enum decode_source source) {
+    const struct decode_work work = works.of[blockIdx.y];
     const int32_t p = (int32_t)blockIdx.x;
-    if (work.pages[p].source == source && !work.states[p].is_bad)
+    if (p < work.n_pages && work.pages[p].source == source && !work.states[p].is_bad)
         hybrid_walk(work, p, hybrid_of(work.pages[p]), work.states[p].n_values, DECODE_TOO_FEW);
 }
 
+/* T: of codes, or of staged bits. */
 template <typename T>
-__global__ void expand_runs(struct decode_work work, enum decode_source source, T *all) {
+__global__ void expand_runs(const __grid_constant__ struct decode_works works, enum decode_source source) {
+    const struct decode_work work = works.of[blockIdx.y];
+    T *all = source == DECODE_CODES ? (T *)work.codes : (T *)work.staged;
     for (int64_t t = grid_warp(); t < work.n_tiles; t += grid_warps()) {
         const struct decode_tile tile = work.tiles[t];
         const struct decode_page &page = work.pages[tile.page];
@@ -67,7 +73,9 @@ __global__ void expand_runs(struct decode_work work, enum decode_source source, 
 DECODE_CONVERSION_LIST(LOADER)
 #undef LOADER
 
-template <typename L> __global__ void convert(struct decode_work work, enum decode_problem problem) {
+template <typename L>
+__global__ void convert(const __grid_constant__ struct decode_works works, enum decode_problem problem) {
+    const struct decode_work work = works.of[blockIdx.y];
     each_row(work, FIXED_SOURCES, [=](int32_t p, int64_t row, int64_t v) {
         typename L::value value = 0;
         const uint8_t *stored = work.pages[p].stored + v * work.stored_bytes;
@@ -83,8 +91,11 @@ struct word16 {
     uint64_t low, high;
 };
 
-/* `entries` NULL: the codes themselves. */
-template <typename T> __global__ void take_codes(struct decode_work work, const T *entries) {
+/* The codes themselves, or the entries. */
+template <typename T>
+__global__ void take_codes(const __grid_constant__ struct decode_works works, bool as_codes) {
+    const struct decode_work work = works.of[blockIdx.y];
+    const T *entries = (const T *)work.entries;
     each_row(work, 1u << DECODE_CODES, [=](int32_t p, int64_t row, int64_t v) {
         const struct decode_page &page = work.pages[p];
         uint64_t code = v >= 0 ? work.codes[page.first_row + v] : 0;
@@ -93,45 +104,40 @@ template <typename T> __global__ void take_codes(struct decode_work work, const 
         if (is_bad)
             page_fault(work, p, DECODE_CODE, code, page.n_entries);
         code = v < 0 || is_bad ? 0 : code + page.code_base;
-        if (!entries)
+        if (as_codes)
             *(uint32_t *)out = (uint32_t)code;
         else
             *out = v >= 0 && !is_bad ? entries[code] : T{};
     });
 }
 
-template <typename T> static void take_entries(cudaStream_t stream, const struct decode_work *work) {
-    SX_LAUNCH(take_codes, tile_blocks(work), CUDA_THREADS, 0, stream, *work, (const T *)work->entries);
-}
-
 template <typename T>
-static void decode_runs(cudaStream_t stream, const struct decode_work *work, enum decode_source source,
-                        T *all) {
-    SX_LAUNCH(walk_runs, (unsigned)work->n_pages, CUDA_WARP, 0, stream, *work, source);
-    SX_LAUNCH(expand_runs, tile_warp_blocks(work), CUDA_THREADS, 0, stream, *work, source, all);
+static void decode_runs(cudaStream_t stream, const struct decode_works *works, enum decode_source source) {
+    SX_LAUNCH(walk_runs, page_grid(works), CUDA_WARP, 0, stream, *works, source);
+    SX_LAUNCH(expand_runs<T>, tile_grid(works, CUDA_WARP), CUDA_THREADS, 0, stream, *works, source);
 }
 
 extern "C" {
-void cuda_decode_bits(cudaStream_t stream, const struct decode_work *work) {
-    SX_LAUNCH(stage_bits, tile_blocks(work), CUDA_THREADS, 0, stream, *work);
+void cuda_decode_bits(cudaStream_t stream, const struct decode_works *works) {
+    SX_LAUNCH(stage_bits, tile_grid(works), CUDA_THREADS, 0, stream, *works);
 }
-void cuda_decode_rle_bits(cudaStream_t stream, const struct decode_work *work) {
-    decode_runs(stream, work, DECODE_RLE_BITS, work->staged);
+void cuda_decode_rle_bits(cudaStream_t stream, const struct decode_works *works) {
+    decode_runs<uint8_t>(stream, works, DECODE_RLE_BITS);
 }
-void cuda_decode_split(cudaStream_t stream, const struct decode_work *work) {
-    SX_LAUNCH(stage_split, tile_blocks(work), CUDA_THREADS, 0, stream, *work);
+void cuda_decode_split(cudaStream_t stream, const struct decode_works *works) {
+    SX_LAUNCH(stage_split, tile_grid(works), CUDA_THREADS, 0, stream, *works);
 }
-void cuda_decode_codes(cudaStream_t stream, const struct decode_work *work) {
-    decode_runs(stream, work, DECODE_CODES, work->codes);
+void cuda_decode_codes(cudaStream_t stream, const struct decode_works *works) {
+    decode_runs<uint32_t>(stream, works, DECODE_CODES);
 }
 
-void cuda_decode_convert(cudaStream_t stream, const struct decode_work *work,
+void cuda_decode_convert(cudaStream_t stream, const struct decode_works *works,
                          enum decode_conversion conversion) {
     const enum decode_problem problem = conversion == DECODE_millis ? DECODE_MILLIS : DECODE_CONVERSION;
     switch (conversion) {
 #define CONVERT(name, type, word)                                                                    \
     case DECODE_##name:                                                                              \
-        SX_LAUNCH(convert<load_##name>, tile_blocks(work), CUDA_THREADS, 0, stream, *work, problem); \
+        SX_LAUNCH(convert<load_##name>, tile_grid(works), CUDA_THREADS, 0, stream, *works, problem); \
         break;
         DECODE_CONVERSION_LIST(CONVERT)
 #undef CONVERT
@@ -139,17 +145,20 @@ void cuda_decode_convert(cudaStream_t stream, const struct decode_work *work,
     }
 }
 
-void cuda_decode_take_codes(cudaStream_t stream, const struct decode_work *work, bool as_codes) {
-    if (as_codes) {
-        SX_LAUNCH(take_codes, tile_blocks(work), CUDA_THREADS, 0, stream, *work, (const uint32_t *)nullptr);
-        return;
-    }
-    switch (work->value_bytes) {
-    case 1: take_entries<uint8_t>(stream, work); break;
-    case 2: take_entries<uint16_t>(stream, work); break;
-    case 4: take_entries<uint32_t>(stream, work); break;
-    case 8: take_entries<uint64_t>(stream, work); break;
-    default: take_entries<word16>(stream, work);
+void cuda_decode_take_codes(cudaStream_t stream, const struct decode_works *works) {
+    SX_LAUNCH(take_codes<uint32_t>, tile_grid(works), CUDA_THREADS, 0, stream, *works, true);
+}
+void cuda_decode_take_entries(cudaStream_t stream, const struct decode_works *works, uint32_t value_bytes) {
+    switch (value_bytes) {
+#define TAKE(bytes, type) \
+    case bytes: SX_LAUNCH(take_codes<type>, tile_grid(works), CUDA_THREADS, 0, stream, *works, false); break;
+        TAKE(1, uint8_t)
+        TAKE(2, uint16_t)
+        TAKE(4, uint32_t)
+        TAKE(8, uint64_t)
+        TAKE(16, word16)
+#undef TAKE
+    default: break;
     }
 }
 }

@@ -75,6 +75,18 @@ void cuda_take_rows(cudaStream_t stream, const struct cuda_moves *moves, const u
  * copy engine does one copy after another, whichever streams they are of, so that a list of pages waits for
  * all column chunks that other workers have asked for. */
 void cuda_copy_bytes(cudaStream_t stream, void *to, const void *from, size_t bytes);
+/* Several of them, at least one. */
+enum { CUDA_COPIES = 64 };
+struct cuda_copy {
+    void *to;
+    const void *from;
+    int64_t bytes;
+};
+struct cuda_copies {
+    struct cuda_copy of[CUDA_COPIES];
+    int32_t n;
+};
+void cuda_copy_several(cudaStream_t stream, const struct cuda_copies *copies);
 /* To `out`, pinned memory of the host, which has `number` when all the rest is there, and all that was issued
  * to the stream before has been done. takes_counters: they are zero then. */
 void cuda_read_control(cudaStream_t stream, struct cuda_control *control, bool takes_counters,

@@ -176,39 +176,48 @@ struct decode_work {
     struct cuda_control *control;
 };
 
+/* Several at a time, none of which is without tiles: each a row of blocks. */
+enum { DECODE_WORKS = 16 }; /* a kernel's arguments are 4 KB at most */
+struct decode_works {
+    struct decode_work of[DECODE_WORKS];
+    int32_t n;
+};
+
 #ifdef __cplusplus
+static_assert(sizeof(struct decode_works) <= 4000, "arguments of a kernel");
 extern "C" {
 #endif
 
 /* Levels and body of each page, and what stands in front of values; which entries of the selection are in
  * which tile. */
-void cuda_decode_open(cudaStream_t stream, const struct decode_work *work);
+void cuda_decode_open(cudaStream_t stream, const struct decode_works *works);
 /* Validity of all rows, where their values are, and states. */
-void cuda_decode_levels(cudaStream_t stream, const struct decode_work *work);
+void cuda_decode_levels(cudaStream_t stream, const struct decode_works *works);
 /* `staged` of pages in that encoding. */
-void cuda_decode_bits(cudaStream_t stream, const struct decode_work *work);
-void cuda_decode_rle_bits(cudaStream_t stream, const struct decode_work *work);
-void cuda_decode_split(cudaStream_t stream, const struct decode_work *work);
-void cuda_decode_deltas(cudaStream_t stream, const struct decode_work *work);
+void cuda_decode_bits(cudaStream_t stream, const struct decode_works *works);
+void cuda_decode_rle_bits(cudaStream_t stream, const struct decode_works *works);
+void cuda_decode_split(cudaStream_t stream, const struct decode_works *works);
+void cuda_decode_deltas(cudaStream_t stream, const struct decode_works *works, uint32_t stored_bytes);
 /* lengths, and prefixes, of pages that have them in DELTA_BINARY_PACKED. */
-void cuda_decode_coded_lengths(cudaStream_t stream, const struct decode_work *work);
-void cuda_decode_codes(cudaStream_t stream, const struct decode_work *work);
+void cuda_decode_coded_lengths(cudaStream_t stream, const struct decode_works *works);
+void cuda_decode_codes(cudaStream_t stream, const struct decode_works *works);
 /* offsets and lengths. */
-void cuda_decode_plain_bytes(cudaStream_t stream, const struct decode_work *work);
-void cuda_decode_lengths(cudaStream_t stream, const struct decode_work *work);
+void cuda_decode_plain_bytes(cudaStream_t stream, const struct decode_works *works);
+void cuda_decode_lengths(cudaStream_t stream, const struct decode_works *works);
 /* Also the states' text_bytes. `fixed_bytes` not 0: all values must have that length. */
 void cuda_decode_front_coded(cudaStream_t stream, const struct decode_work *work, uint32_t fixed_bytes);
 /* Front-coded values one after another, those of page p at rebuilt + at[p]. */
 void cuda_decode_rebuild(cudaStream_t stream, const struct decode_work *work, uint8_t *rebuilt,
                          const int64_t *at);
-/* Rows of `out`: from stored values of fixed length; from codes, either codes or entries; from strings. Each
- * leaves the rows of other pages alone. */
-void cuda_decode_convert(cudaStream_t stream, const struct decode_work *work,
+/* Rows of `out`: from stored values of fixed length; from codes, either codes or entries of that many bytes;
+ * from strings. Each leaves the rows of other pages alone. */
+void cuda_decode_convert(cudaStream_t stream, const struct decode_works *works,
                          enum decode_conversion conversion);
-void cuda_decode_take_codes(cudaStream_t stream, const struct decode_work *work, bool as_codes);
-void cuda_decode_views(cudaStream_t stream, const struct decode_work *work);
-void cuda_decode_fixed_views(cudaStream_t stream, const struct decode_work *work);
-void cuda_decode_byte_decimals(cudaStream_t stream, const struct decode_work *work);
+void cuda_decode_take_codes(cudaStream_t stream, const struct decode_works *works);
+void cuda_decode_take_entries(cudaStream_t stream, const struct decode_works *works, uint32_t value_bytes);
+void cuda_decode_views(cudaStream_t stream, const struct decode_works *works);
+void cuda_decode_fixed_views(cudaStream_t stream, const struct decode_works *works);
+void cuda_decode_byte_decimals(cudaStream_t stream, const struct decode_works *works, uint32_t value_bytes);
 
 #ifdef __cplusplus
 }

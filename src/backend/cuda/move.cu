@@ -26,7 +26,7 @@ __global__ void read_control(struct cuda_control *control, bool takes_counters, 
 }
 
 /* Words, some of a thread on their way at the same time, and then bytes that are left. */
-__global__ void copy_bytes(uint8_t *to, const uint8_t *from, int64_t bytes) {
+__device__ static inline void copy_all(uint8_t *to, const uint8_t *from, int64_t bytes) {
     constexpr int EACH = 4;
     const int64_t n = bytes / (int64_t)sizeof(uint64_t), rest = n * (int64_t)sizeof(uint64_t);
     const uint64_t *words = (const uint64_t *)from;
@@ -42,6 +42,16 @@ __global__ void copy_bytes(uint8_t *to, const uint8_t *from, int64_t bytes) {
         ((uint64_t *)to)[i] = words[i];
     for (int64_t i = rest + cuda_thread(); i < bytes; i += cuda_threads())
         to[i] = from[i];
+}
+
+__global__ void copy_bytes(uint8_t *to, const uint8_t *from, int64_t bytes) {
+    copy_all(to, from, bytes);
+}
+
+/* A row of blocks each. */
+__global__ void copy_several(const __grid_constant__ struct cuda_copies copies) {
+    const struct cuda_copy copy = copies.of[blockIdx.y];
+    copy_all((uint8_t *)copy.to, (const uint8_t *)copy.from, copy.bytes);
 }
 
 template <typename T, typename I>
@@ -247,6 +257,13 @@ void cuda_copy_bytes(cudaStream_t stream, void *to, const void *from, size_t byt
     const int64_t words = (int64_t)(bytes / sizeof(uint64_t)) + 1;
     SX_LAUNCH(copy_bytes, cuda_blocks(words), CUDA_THREADS, 0, stream, (uint8_t *)to, (const uint8_t *)from,
               (int64_t)bytes);
+}
+void cuda_copy_several(cudaStream_t stream, const struct cuda_copies *copies) {
+    int64_t most = 0;
+    for (int32_t i = 0; i < copies->n; i++)
+        most = copies->of[i].bytes > most ? copies->of[i].bytes : most;
+    const dim3 grid(cuda_blocks(most / (int64_t)sizeof(uint64_t) + 1), (unsigned)copies->n);
+    SX_LAUNCH(copy_several, grid, CUDA_THREADS, 0, stream, *copies);
 }
 void cuda_read_control(cudaStream_t stream, struct cuda_control *control, bool takes_counters,
                        uint64_t number, struct cuda_reply *out) {

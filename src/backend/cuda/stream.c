@@ -388,6 +388,34 @@ enum sx_status cuda_upload(struct cuda_stream *stream, void *device, const void 
     return SX_OK;
 }
 
+enum sx_status cuda_uploads_issue(struct cuda_stream *stream, struct cuda_copies *uploads) {
+    const int64_t began_ns = sx_span_begin(stream->base.lane);
+    int64_t bytes = 0;
+    if (uploads->n == 0)
+        return SX_OK;
+    for (int i = 0; i < uploads->n; i++)
+        bytes += uploads->of[i].bytes;
+    cuda_copy_several(stream->handle, uploads);
+    uploads->n = 0;
+    SX_TRY(cuda_launched(stream, "copies to the device"));
+    sx_span_end(stream->base.lane, SX_SPAN_COPY, "upload", began_ns, bytes, 0);
+    return SX_OK;
+}
+
+enum sx_status cuda_upload_later(struct cuda_stream *stream, struct cuda_copies *uploads, void *device,
+                                 const void *from, size_t bytes) {
+    const bool has_room = bytes <= STAGING_BYTES - stream->staging_used;
+    if (!has_room || uploads->n == CUDA_COPIES)
+        SX_TRY(cuda_uploads_issue(stream, uploads));
+    if (!has_room)
+        return cuda_upload(stream, device, from, bytes);
+    char *place = stream->staging + stream->staging_used;
+    memcpy(place, from, bytes);
+    stream->staging_used += (bytes + 15) / 16 * 16; /* STAGING_BYTES is a multiple */
+    uploads->of[uploads->n++] = (struct cuda_copy){device, place, (int64_t)bytes};
+    return SX_OK;
+}
+
 enum sx_status cuda_upload_pinned(struct cuda_stream *stream, void *device, const void *from, size_t bytes) {
     const int64_t began_ns = sx_span_begin(stream->base.lane);
     SX_TRY(cuda_check(stream, cudaMemcpyAsync(device, from, bytes, cudaMemcpyHostToDevice, stream->handle),
