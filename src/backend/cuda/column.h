@@ -34,9 +34,12 @@ struct cuda_control {
     struct cuda_fault fault;
     int64_t counters[CUDA_COUNTERS];
 };
+/* The control block on the host: each word has half a counter, or the fault's kind, below the number of the
+ * synchronisation that it is of. So words may come in any order, and none waits for another. */
 struct cuda_reply {
-    struct cuda_control control;
-    uint64_t number; /* of the synchronisation whose reply this is; set last */
+    uint64_t fault_kind;
+    uint64_t counters[CUDA_COUNTERS][2]; /* the low half first */
+    struct cuda_fault fault;             /* fetched where there is one */
 };
 
 #endif

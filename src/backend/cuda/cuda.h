@@ -62,9 +62,10 @@ struct cuda_stream {
     cudaStream_t handle;
     struct sx_pool *host_pool; /* tensors in host memory: batch_to_host */
     struct cuda_allocator *allocator;
-    struct cuda_control *control;    /* on the device */
-    struct cuda_reply *reply;        /* pinned; what the last cuda_sync brought */
-    bool waits_for_engine;           /* since then: a copy engine writes to the host's memory */
+    struct cuda_control *control; /* on the device */
+    struct cuda_reply *reply;     /* pinned; what the last cuda_sync brought */
+    /* Since the last one: kernels, or a copy engine, write to the host's memory. */
+    bool kernels_land, engine_lands;
     int64_t counters[CUDA_COUNTERS]; /* as they were when they last counted */
     bool is_zero[CUDA_COUNTERS];     /* of those on the device, in the stream's order: they count nothing */
     void *select_scratch;            /* on the device; zeroed but for selections that are under way */
@@ -75,7 +76,7 @@ struct cuda_stream {
     bool is_ahead;              /* the stream has still to wait for the latter */
     struct cuda_clock *clock;
     struct cuda_stream *next_idle;
-    uint64_t n_syncs;
+    uint32_t n_syncs;
     atomic_bool has_taken; /* fresh memory, which is there in the stream's order, since cuda_sync */
     /* Puts words to a fault found at cuda_sync; the object that launched sets it. NULL: a general text. */
     enum sx_status (*describe_fault)(struct cuda_stream *stream, const struct cuda_fault *fault,

@@ -52,12 +52,12 @@ __device__ __forceinline__ bool cuda_is_valid(const struct cuda_column &column, 
     return !column.valid || column.valid[column.layout == CUDA_CONSTANT ? 0 : row];
 }
 
-/* Whoever reads the value, the host as well, sees what the thread has written or seen before. */
+/* In one piece, for the host. */
 __device__ static inline void cuda_publish(uint64_t *to, uint64_t value) {
 #ifdef SX_CUDA_EMULATED
     __atomic_store_n(to, value, __ATOMIC_RELEASE);
 #else
-    asm volatile("st.release.sys.u64 [%0], %1;" ::"l"(to), "l"(value) : "memory");
+    asm volatile("st.relaxed.sys.u64 [%0], %1;" ::"l"(to), "l"(value) : "memory");
 #endif
 }
 

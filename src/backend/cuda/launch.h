@@ -87,10 +87,11 @@ struct cuda_copies {
     int32_t n;
 };
 void cuda_copy_several(cudaStream_t stream, const struct cuda_copies *copies);
-/* To `out`, pinned memory of the host, which has `number` when all the rest is there, and all that was issued
- * to the stream before has been done. takes_counters: they are zero then. */
-void cuda_read_control(cudaStream_t stream, struct cuda_control *control, bool takes_counters,
-                       uint64_t number, struct cuda_reply *out);
+/* To `out`, pinned memory of the host: what has `number` there was so when all that was issued to the stream
+ * before had been done. fences: what that has written to the host's memory is there, too. takes_counters:
+ * they are zero then. */
+void cuda_read_control(cudaStream_t stream, struct cuda_control *control, bool takes_counters, bool fences,
+                       uint32_t number, struct cuda_reply *out);
 /* Rows of several columns one after another, in values of `width` bytes: those of each part from its `begin`
  * on. `first_code` is added to values of 4 bytes. `out_valid` may be NULL where no row is null; null rows get
  * zeros. */

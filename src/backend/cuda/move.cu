@@ -9,20 +9,22 @@ struct alignas(16) word16_aligned {
     uint64_t low, high;
 };
 
-/* One block. The fault stays. */
-__global__ void read_control(struct cuda_control *control, bool takes_counters, uint64_t number,
+/* One block. The fault stays. A fence waits until the host's memory has all that was written to it, which
+ * takes long while the link is busy. */
+__global__ void read_control(struct cuda_control *control, bool takes_counters, bool fences, uint32_t number,
                              struct cuda_reply *out) {
+    const uint64_t high = (uint64_t)number << 32;
+    if (fences)
+        __threadfence_system();
     if (threadIdx.x == 0)
-        out->control.fault = control->fault;
+        cuda_publish(&out->fault_kind, high | control->fault.kind);
     for (int i = (int)threadIdx.x; i < (int)CUDA_COUNTERS; i += CUDA_THREADS) {
-        out->control.counters[i] = control->counters[i];
+        const uint64_t counter = (uint64_t)control->counters[i];
+        cuda_publish(&out->counters[i][0], high | (uint32_t)counter);
+        cuda_publish(&out->counters[i][1], high | counter >> 32);
         if (takes_counters)
             control->counters[i] = 0;
     }
-    __threadfence_system();
-    __syncthreads();
-    if (threadIdx.x == 0)
-        cuda_publish(&out->number, number);
 }
 
 /* Words, some of a thread on their way at the same time, and then bytes that are left. */
@@ -265,9 +267,9 @@ void cuda_copy_several(cudaStream_t stream, const struct cuda_copies *copies) {
     const dim3 grid(cuda_blocks(most / (int64_t)sizeof(uint64_t) + 1), (unsigned)copies->n);
     SX_LAUNCH(copy_several, grid, CUDA_THREADS, 0, stream, *copies);
 }
-void cuda_read_control(cudaStream_t stream, struct cuda_control *control, bool takes_counters,
-                       uint64_t number, struct cuda_reply *out) {
-    SX_LAUNCH(read_control, 1, CUDA_THREADS, 0, stream, control, takes_counters, number, out);
+void cuda_read_control(cudaStream_t stream, struct cuda_control *control, bool takes_counters, bool fences,
+                       uint32_t number, struct cuda_reply *out) {
+    SX_LAUNCH(read_control, 1, CUDA_THREADS, 0, stream, control, takes_counters, fences, number, out);
 }
 void cuda_fill_iota_i32(cudaStream_t stream, int32_t *out, int64_t first, int64_t n) {
     SX_LAUNCH(fill_iota, cuda_blocks(n), CUDA_THREADS, 0, stream, out, first, n);

@@ -378,6 +378,7 @@ enum sx_status sx_cuda_bytes_to_host(struct sx_stream *base, struct sx_buffer *b
     SX_TRY(sx_buffer_create(pool, bytes, &host, &base->error));
     enum sx_status status;
     if (sx_pool_is_pinned(pool)) {
+        stream->engine_lands = true;
         SX_GO(cuda_check(
             stream, cudaMemcpyAsync(host->data, buffer->data, bytes, cudaMemcpyDeviceToHost, stream->handle),
             why));

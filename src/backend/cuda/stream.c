@@ -31,9 +31,10 @@ static enum sx_status copy(struct cuda_stream *stream, void *to, const void *fro
                            enum cudaMemcpyKind kind, const char *what) {
     enum { WORD = 8 };
     if (((uintptr_t)to | (uintptr_t)from) % WORD != 0) {
-        stream->waits_for_engine |= kind == cudaMemcpyDeviceToHost;
+        stream->engine_lands |= kind == cudaMemcpyDeviceToHost;
         return cuda_check(stream, cudaMemcpyAsync(to, from, bytes, kind, stream->handle), what);
     }
+    stream->kernels_land |= kind == cudaMemcpyDeviceToHost;
     cuda_copy_bytes(stream->handle, to, from, bytes);
     return cuda_launched(stream, what);
 }
@@ -97,7 +98,7 @@ static enum sx_status create_parts(struct cuda_stream *stream, bool is_first, st
         result = cudaHostAlloc(&reply, sizeof *stream->reply, cudaHostAllocDefault);
     stream->reply = reply;
     if (reply)
-        stream->reply->number = 0;
+        memset(reply, 0, sizeof *stream->reply);
     if (result == cudaSuccess)
         result = cudaHostAlloc(&staging, STAGING_BYTES + READ_BYTES, cudaHostAllocDefault);
     stream->staging = staging;
@@ -241,12 +242,24 @@ enum sx_status cuda_enter(struct sx_stream *base, struct cuda_stream **out_strea
     return result == cudaSuccess ? SX_OK : cuda_check(stream, result, "choosing the device");
 }
 
+/* It is gone from the device then. */
+static enum sx_status fetch_fault(struct cuda_stream *stream, struct cuda_fault *out_fault) {
+    struct cuda_fault *found = &stream->reply->fault;
+    cudaError_t result = cudaMemcpyAsync(found, &stream->control->fault, sizeof *found,
+                                         cudaMemcpyDeviceToHost, stream->handle);
+    if (result == cudaSuccess)
+        result = cudaMemsetAsync(&stream->control->fault, 0, sizeof *found, stream->handle);
+    if (result == cudaSuccess)
+        result = cudaStreamSynchronize(stream->handle);
+    *out_fault = *found;
+    return result == cudaSuccess ? SX_OK : cuda_check(stream, result, "a fault");
+}
+
 static enum sx_status fault(struct cuda_stream *stream) {
-    const struct cuda_fault found = stream->reply->control.fault;
-    if (found.kind == CUDA_FAULT_NONE)
+    struct cuda_fault found;
+    if ((uint32_t)stream->reply->fault_kind == CUDA_FAULT_NONE)
         return SX_OK;
-    (void)cudaMemsetAsync(&stream->control->fault, 0, sizeof found, stream->handle);
-    stream->reply->control.fault.kind = CUDA_FAULT_NONE;
+    SX_TRY(fetch_fault(stream, &found));
     if (found.kind == CUDA_FAULT_ROWS) /* whoever is at work now */
         return sx_error_set(&stream->base.error, SX_INTERNAL,
                             "rows of another rank: column %u is damaged at row %lld", found.what,
@@ -260,12 +273,28 @@ static enum sx_status fault(struct cuda_stream *stream) {
                         (long long)found.row);
 }
 
-static void keep_counters(struct cuda_stream *stream, bool were_taken) {
+/* Whether it has come, whose low half goes to *out. */
+static bool take_word(const uint64_t *word, uint32_t number, uint64_t *out) {
+    const uint64_t found = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+    *out = (uint32_t)found;
+    return found >> 32 == number;
+}
+
+/* Whether all of the reply has come that anybody asks for. */
+static bool take_reply(struct cuda_stream *stream, uint32_t number) {
+    const struct cuda_reply *reply = stream->reply;
+    uint64_t low, high;
+    if (!take_word(&reply->fault_kind, number, &low))
+        return false;
     for (int i = 0; i < CUDA_COUNTERS; i++) {
-        if (!stream->is_zero[i])
-            stream->counters[i] = stream->reply->control.counters[i];
-        stream->is_zero[i] |= were_taken;
+        if (stream->is_zero[i])
+            continue;
+        if (!take_word(&reply->counters[i][0], number, &low) ||
+            !take_word(&reply->counters[i][1], number, &high))
+            return false;
+        stream->counters[i] = (int64_t)(high << 32 | low);
     }
+    return true;
 }
 
 /* To the other thread of this processor's core. */
@@ -275,30 +304,35 @@ static inline void leave_to_others(void) {
 #endif
 }
 
-/* The reply's number is seen some microseconds before the driver tells that the stream is done, which is what
- * a short wait consists of. A long one, and a kernel that has failed, are the driver's. */
-static enum sx_status wait_for_reply(struct cuda_stream *stream, uint64_t number, const char *why) {
-    enum { PATIENCE_NS = 200000, LOOKS = 64 };
-    const int64_t until_ns = stream->waits_for_engine ? 0 : sx_clock_ns() + PATIENCE_NS;
-    stream->waits_for_engine = false;
+/* The reply is seen some microseconds before the driver tells that the stream is done, which is what a short
+ * wait consists of. A long one, and a kernel that has failed, are the driver's. */
+static enum sx_status wait_for_reply(struct cuda_stream *stream, uint32_t number, const char *why) {
+    enum { PATIENCE_NS = 200000, LOOKS = 16 };
+    const int64_t until_ns = stream->engine_lands ? 0 : sx_clock_ns() + PATIENCE_NS;
     while (sx_clock_ns() < until_ns)
         for (int i = 0; i < LOOKS; i++) {
-            if (__atomic_load_n(&stream->reply->number, __ATOMIC_ACQUIRE) == number)
+            if (take_reply(stream, number))
                 return SX_OK;
             leave_to_others();
         }
-    return cuda_check(stream, cudaStreamSynchronize(stream->handle), why);
+    SX_TRY(cuda_check(stream, cudaStreamSynchronize(stream->handle), why));
+    return take_reply(stream, number)
+               ? SX_OK
+               : sx_error_set(&stream->base.error, SX_INTERNAL, "CUDA: %s: no reply", why);
 }
 
 static enum sx_status sync_all(struct cuda_stream *stream, bool takes_counters, const char *why) {
     const uint64_t epoch = atomic_load(&stream->device->epoch);
     const int64_t began_ns = sx_span_begin(stream->base.lane);
+    const uint32_t number = ++stream->n_syncs;
     atomic_store(&stream->has_taken, false);
-    const uint64_t number = ++stream->n_syncs;
-    cuda_read_control(stream->handle, stream->control, takes_counters, number, stream->reply);
+    cuda_read_control(stream->handle, stream->control, takes_counters, stream->kernels_land, number,
+                      stream->reply);
     SX_TRY(cuda_launched(stream, "reading counters"));
     SX_TRY(wait_for_reply(stream, number, why));
-    keep_counters(stream, takes_counters);
+    stream->kernels_land = stream->engine_lands = false;
+    for (int i = 0; i < CUDA_COUNTERS; i++)
+        stream->is_zero[i] |= takes_counters;
     sx_span_end(stream->base.lane, SX_SPAN_SYNC, why, began_ns, 0, 0);
     stream->staging_used = 0;
     atomic_store(&stream->clock->quiet_epoch, epoch);
