@@ -205,8 +205,8 @@ __device__ static inline bool open_levels(struct decode_page *page) {
 }
 
 /* A block of one warp per page. All lanes do the same but where deltas are listed. */
-__global__ void open_pages(const __grid_constant__ struct decode_works works) {
-    const struct decode_work work = works.of[blockIdx.y];
+__global__ void open_pages(struct decode_works works) {
+    const struct decode_work work = works.all[works.of[blockIdx.y]];
     const int32_t p = (int32_t)blockIdx.x;
     if (p >= work.n_pages)
         return;
@@ -244,8 +244,8 @@ __device__ static inline int32_t first_selected(const struct decode_work &work, 
 }
 
 /* Works without a selection want nothing. */
-__global__ void find_selected(const __grid_constant__ struct decode_works works) {
-    const struct decode_work work = works.of[blockIdx.y];
+__global__ void find_selected(struct decode_works works) {
+    const struct decode_work work = works.all[works.of[blockIdx.y]];
     for (int64_t t = cuda_thread(); t < work.n_tiles && work.selection; t += cuda_threads()) {
         const struct decode_tile tile = work.tiles[t];
         const struct decode_page &page = work.pages[tile.page];
@@ -260,10 +260,7 @@ __global__ void find_selected(const __grid_constant__ struct decode_works works)
 }
 
 extern "C" void cuda_decode_open(cudaStream_t stream, const struct decode_works *works) {
-    bool any_selection = false;
     SX_LAUNCH(open_pages, page_grid(works), CUDA_WARP, 0, stream, *works);
-    for (int32_t i = 0; i < works->n; i++)
-        any_selection |= works->of[i].selection != nullptr;
-    if (any_selection)
+    if (works->any_selection)
         SX_LAUNCH(find_selected, tile_grid(works, 1), CUDA_THREADS, 0, stream, *works);
 }

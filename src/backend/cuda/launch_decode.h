@@ -176,15 +176,18 @@ struct decode_work {
     struct cuda_control *control;
 };
 
-/* Several at a time, none of which is without tiles: each a row of blocks. */
-enum { DECODE_WORKS = 16 }; /* a kernel's arguments are 4 KB at most */
+/* Several at a time, none of which is without tiles: each a row of blocks. They are in the device's memory,
+ * since a launch with large arguments may wait until others' have been taken. */
+enum { DECODE_WORKS = 32 };
 struct decode_works {
-    struct decode_work of[DECODE_WORKS];
+    const struct decode_work *all;
+    uint8_t of[DECODE_WORKS]; /* which of them */
     int32_t n;
+    int32_t most_pages, most_tiles; /* of one */
+    bool any_selection, any_levels;
 };
 
 #ifdef __cplusplus
-static_assert(sizeof(struct decode_works) <= 4000, "arguments of a kernel");
 extern "C" {
 #endif
 
