@@ -204,6 +204,55 @@ out:
     return status;
 }
 
+/* Strings that differ only behind eight bytes, in their length, or in zeros at the end; and NULLs. */
+static enum sx_status alike_strings(struct conformance *c, int64_t rows, int variant) {
+    static const struct {
+        const char *bytes;
+        uint32_t length;
+    } texts[] = {{"", 0},
+                 {"\0", 1},
+                 {"a", 1},
+                 {"a\0", 2},
+                 {"a\0\0", 3},
+                 {"a\0z", 3},
+                 {"aaaaaaaa", 8},
+                 {"aaaaaaaa\0", 9},
+                 {"aaaaaaaab", 9},
+                 {"aaaaaaaa\xff", 9},
+                 {"aaaaaaaabbbbbbbbcccc", 20},
+                 {"aaaaaaaabbbbbbbbcccc\0", 21},
+                 {"aaaaaaaabbbbbbbbcccd", 20}};
+    struct sort_case test = {.n_keys = 2, .rows = rows};
+    struct sx_tensor *column = &test.keys[0];
+    enum sx_status status;
+    SX_GO(sx_tensor_create(c->pool, types[17], rows, true, column, &c->error));
+    for (int64_t i = 0; i < rows; i++) {
+        const size_t at = conformance_random(c) % (sizeof texts / sizeof texts[0]);
+        column->valid[i] = conformance_random(c) % 8 != 0;
+        ((struct sx_string *)column->values)[i] = sx_string_make(texts[at].bytes, texts[at].length);
+    }
+    SX_GO(conformance_column(c, types[5], rows, FILL_RANDOM, 0.1, &test.keys[1]));
+    for (int k = 0; k < test.n_keys; k++)
+        test.orders[k] = (struct sx_sort_key){.descending = (variant ^ k) & 1, .nulls_first = variant & 2};
+    SX_GO(with_limits(c, &test));
+out:
+    release_case(&test);
+    return status;
+}
+
+/* Sizes around those of runs that are merged. */
+static enum sx_status some_runs(struct conformance *c) {
+    static const int64_t sizes[] = {2, 3, 1023, 1024, 1025, 2048, 2049, 5123};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        for (int variant = 0; variant < 4; variant++)
+            SX_TRY(alike_strings(c, sizes[i], variant));
+        SX_TRY(several_keys(c, sizes[i]));
+        SX_TRY(one_key(c, types[i], sizes[i], (int)i));
+        SX_TRY(all_equal(c, sizes[i]));
+    }
+    return SX_OK;
+}
+
 /* With every limit on memory it either works or says so, and leaves nothing behind. */
 static enum sx_status short_of_memory(struct conformance *c) {
     for (size_t limit = 1000; limit < 8000000; limit += limit / 5) {
@@ -238,6 +287,7 @@ static enum sx_status all_cases(struct conformance *c) {
         SX_TRY(all_equal(c, rows));
         SX_TRY(long_prefixes(c, rows));
     }
+    SX_TRY(some_runs(c));
     return short_of_memory(c);
 }
 

@@ -49,6 +49,7 @@ struct cuda_device {
     pthread_mutex_t bringing;              /* of what is issued to `bringer` */
     uint32_t inflates;                     /* inflate.h: a bit for each codec */
     bool inflates_few;                     /* however few pages there are */
+    int64_t sort_few_rows;                 /* sort.h */
     bool reads_host;                       /* kernels reach page-locked memory by the host's addresses */
     atomic_size_t ahead_bytes;             /* decode_ahead.c: brought, and not decoded yet */
     size_t limit_bytes;

@@ -6,6 +6,7 @@
 
 #include "backend/cuda/cache.h"
 #include "backend/cuda/inflate.h"
+#include "backend/cuda/sort.h"
 
 enum { LEAST_MAJOR = 8 }; /* compute capability */
 
@@ -204,6 +205,7 @@ enum sx_status sx_cuda_open(const struct sx_cuda_choice *choice, size_t limit_by
     keep_memory(device->ordinal);
     device->reads_host = reads_host(device->ordinal);
     cuda_inflate_choose(device);
+    cuda_sort_choose(device);
     device->backend = (struct sx_backend){
         .name = "cuda",
         .traits = {.chunk_rows = chunk_rows(device->limit_bytes),

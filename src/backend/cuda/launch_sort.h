@@ -76,6 +76,23 @@ void cuda_sort_flag_changes(cudaStream_t stream, struct cuda_sort_words words, c
 void cuda_sort_write_ranks(cudaStream_t stream, const int64_t *order, const int64_t *sums, int64_t n,
                            int32_t *out_ranks);
 
+/* ---- sort_few.cu ---- */
+
+struct cuda_sort_key {
+    struct cuda_column column;
+    bool descending, nulls_first;
+};
+enum { CUDA_SORT_KEYS = 32, CUDA_SORT_RUN = 1024 }; /* rows that a block sorts */
+struct cuda_sort_keys {
+    struct cuda_sort_key keys[CUDA_SORT_KEYS];
+    int32_t n;
+};
+/* The first `limit` of `rows` (at least one) rows in order, with `cuda_sort_few_bytes` of scratch memory: a
+ * kernel, and one more for every doubling of CUDA_SORT_RUN rows. */
+size_t cuda_sort_few_bytes(int64_t rows);
+void cuda_sort_few(cudaStream_t stream, const struct cuda_sort_keys *keys, int64_t rows, int64_t limit,
+                   void *scratch, int64_t *out_order);
+
 /* ---- sort_ties.cu ---- */
 
 /* out_counts[i] for a sum: 1 in the low half if a neighbour has the same (sorted) key, and 1 in the high half

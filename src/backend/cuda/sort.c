@@ -198,18 +198,64 @@ void cuda_sort_close(struct cuda_sort_plan *plan) {
     *plan = (struct cuda_sort_plan){0};
 }
 
+/* ---- few rows ---- */
+
+/* Rounds take some 0.3 ms each of launches and waits, however few rows there are; above, they move fewer
+ * bytes. */
+enum { FEW_ROWS = 64 << 10 };
+
+void cuda_sort_choose(struct cuda_device *device) {
+    const char *wanted = getenv("STACHIO_SORT_FEW_ROWS");
+    device->sort_few_rows = wanted ? strtoll(wanted, NULL, 10) : FEW_ROWS;
+}
+
+/* False: there are too many of them. */
+static bool list_keys(const struct sx_tensor *keys, const struct sx_sort_key *orders, int n_keys,
+                      struct cuda_sort_keys *out) {
+    out->n = 0;
+    for (int k = 0; k < n_keys; k++) {
+        if (all_equal(&keys[k]))
+            continue;
+        if (out->n == CUDA_SORT_KEYS)
+            return false;
+        out->keys[out->n++] =
+            (struct cuda_sort_key){cuda_column_of(&keys[k]), orders[k].descending, orders[k].nulls_first};
+    }
+    return true;
+}
+
+static enum sx_status sort_few(struct cuda_stream *stream, const struct cuda_sort_keys *keys, int64_t rows,
+                               int64_t limit, struct sx_tensor *out_order) {
+    struct sx_buffer *scratch = NULL;
+    struct sx_tensor order = {0};
+    enum sx_status status;
+    SX_GO(sx_buffer_create(stream->base.pool, cuda_sort_few_bytes(rows), &scratch, &stream->base.error));
+    SX_GO(sx_tensor_create_index(stream->base.pool, SX_TYPE_I64, limit, &order, &stream->base.error));
+    cuda_sort_few(stream->handle, keys, rows, limit, scratch->data, order.values);
+    SX_GO(cuda_launched(stream, "sorting few rows"));
+    *out_order = order;
+    order = (struct sx_tensor){0};
+out:
+    sx_buffer_release(scratch);
+    sx_tensor_release(&order);
+    return status;
+}
+
 enum sx_status sx_cuda_sort(struct sx_stream *base, const struct sx_tensor *keys,
                             const struct sx_sort_key *orders, int n_keys, int64_t rows, int64_t limit,
                             struct sx_tensor *out_order) {
     const int64_t wanted = limit < 0 || limit > rows ? rows : limit;
     struct cuda_stream *stream;
     struct cuda_sort_plan plan = {0};
+    struct cuda_sort_keys few;
     SX_TRY(cuda_enter(base, &stream));
     if (wanted == 0)
         return sx_tensor_create_index(base->pool, SX_TYPE_I64, 0, out_order, &base->error);
     if (rows > UINT32_MAX) /* keys and order alone take more memory than there is */
         return sx_error_set(&base->error, SX_OUT_OF_MEMORY, "sort of %lld rows on one device",
                             (long long)rows);
+    if (rows <= stream->device->sort_few_rows && list_keys(keys, orders, n_keys, &few))
+        return sort_few(stream, &few, rows, wanted, out_order);
     SX_TRY(cuda_sort_open(stream, keys, orders, n_keys, rows, &plan));
     const enum sx_status status = cuda_sort_order(stream, &plan, wanted, out_order);
     cuda_sort_close(&plan);

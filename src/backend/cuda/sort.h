@@ -2,7 +2,8 @@
  *
  * Rows are put in order by their first word in which any differ, then those that are still tied by the next
  * such word, and so on: a round. Only the bits of the word that differ are looked at, together with the
- * number of the rows' tie above them. Keys whose ranges take at most 64 bits together need one round. */
+ * number of the rows' tie above them. Keys whose ranges take at most 64 bits together need one round. Few
+ * rows are sorted by comparing them instead. */
 #ifndef SX_BACKEND_CUDA_SORT_H
 #define SX_BACKEND_CUDA_SORT_H
 
@@ -18,6 +19,10 @@ struct cuda_sort_plan {
     struct sx_buffer **ranks;     /* n_ranks, from malloc: of dictionaries */
     int n_ranks;
 };
+
+/* Up to how many rows are sorted by comparing them (sort_few.cu): STACHIO_SORT_FEW_ROWS, or a number of its
+ * own. */
+void cuda_sort_choose(struct cuda_device *device);
 
 /* `rows` > 0. Synchronises. */
 SX_MUST_CHECK enum sx_status cuda_sort_open(struct cuda_stream *stream, const struct sx_tensor *keys,
