@@ -157,7 +157,6 @@ static enum sx_status number_pages(struct decode_call *call) {
 
 /* Counters of the control block: two for each column; the first few are others'. */
 enum { FIRST_COUNTER = 8, MOST_READS = (CUDA_COUNTERS - FIRST_COUNTER) / 4 };
-_Static_assert(2 * MOST_READS <= UINT8_MAX, "columns and dictionaries have numbers in decode_works");
 
 static struct decode_column *entries_of(struct decode_call *call, int r) {
     return call->dictionaries[r].n_pages > 0 ? &call->dictionaries[r] : NULL;

@@ -88,8 +88,8 @@ __device__ static inline void sum_deltas(const struct decode_work &work, const s
     }
 }
 
-template <typename T> __global__ void stage_deltas(struct decode_works works) {
-    const struct decode_work work = works.all[works.of[blockIdx.y]];
+template <typename T> __global__ void stage_deltas(const __grid_constant__ struct decode_works works) {
+    const struct decode_work work = works.of[blockIdx.y];
     if ((int32_t)blockIdx.x >= work.n_pages)
         return;
     const struct decode_page &page = work.pages[blockIdx.x];
@@ -97,8 +97,8 @@ template <typename T> __global__ void stage_deltas(struct decode_works works) {
         sum_deltas(work, page, 0, work.states[blockIdx.x].n_values, true, (T *)work.staged + page.first_row);
 }
 
-__global__ void stage_lengths(struct decode_works works) {
-    const struct decode_work work = works.all[works.of[blockIdx.y]];
+__global__ void stage_lengths(const __grid_constant__ struct decode_works works) {
+    const struct decode_work work = works.of[blockIdx.y];
     if ((int32_t)blockIdx.x >= work.n_pages || work.states[blockIdx.x].is_bad)
         return;
     const struct decode_page &page = work.pages[blockIdx.x];

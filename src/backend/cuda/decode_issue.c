@@ -11,7 +11,6 @@ struct issue {
     struct decode_column **columns;
     int *keys;
     int n;
-    struct sx_buffer *works; /* theirs, on the device */
 };
 
 enum { NO_KEY = -1, ANY_KEY = 0 };
@@ -19,8 +18,8 @@ enum { NO_KEY = -1, ANY_KEY = 0 };
 typedef int key_of(const struct decode_column *column);
 typedef void launch_works(cudaStream_t stream, const struct decode_works *works, int key);
 
-static void add_work(struct decode_works *works, int number, const struct decode_work *work) {
-    works->of[works->n++] = (uint8_t)number;
+static void add_work(struct decode_works *works, const struct decode_work *work) {
+    works->of[works->n++] = *work;
     works->most_pages = work->n_pages > works->most_pages ? work->n_pages : works->most_pages;
     works->most_tiles = work->n_tiles > works->most_tiles ? work->n_tiles : works->most_tiles;
     works->any_selection |= work->selection != NULL;
@@ -30,10 +29,11 @@ static void add_work(struct decode_works *works, int number, const struct decode
 /* From column `first` on, up to as many as one launch takes; they have no key then. */
 static void take_works(struct issue *issue, int first, struct decode_works *works) {
     const int key = issue->keys[first];
-    *works = (struct decode_works){.all = issue->works->data};
+    works->n = works->most_pages = works->most_tiles = 0;
+    works->any_selection = works->any_levels = false;
     for (int i = first; i < issue->n && works->n < DECODE_WORKS; i++)
         if (issue->keys[i] == key) {
-            add_work(works, i, &issue->columns[i]->work);
+            add_work(works, &issue->columns[i]->work);
             issue->keys[i] = NO_KEY;
         }
 }
@@ -189,21 +189,6 @@ static void list_columns(struct issue *issue) {
     }
 }
 
-static enum sx_status upload_works(struct issue *issue) {
-    struct cuda_stream *stream = issue->call->stream;
-    const size_t bytes = (size_t)issue->n * sizeof(struct decode_work);
-    struct decode_work *works = malloc(bytes);
-    if (!works)
-        return sx_error_set(&stream->base.error, SX_OUT_OF_MEMORY, "no memory for a decode");
-    for (int i = 0; i < issue->n; i++)
-        works[i] = issue->columns[i]->work;
-    enum sx_status status = sx_buffer_create(stream->base.pool, bytes, &issue->works, &stream->base.error);
-    if (status == SX_OK)
-        status = cuda_upload_later(stream, &issue->call->uploads, issue->works->data, works, bytes);
-    free(works);
-    return status == SX_OK ? cuda_uploads_issue(stream, &issue->call->uploads) : status;
-}
-
 enum sx_status decode_columns_issue(struct decode_call *call) {
     const size_t most = 2 * (size_t)call->n_reads + 1;
     struct issue issue = {.call = call,
@@ -212,15 +197,14 @@ enum sx_status decode_columns_issue(struct decode_call *call) {
     enum sx_status status = SX_OK;
     if (!issue.columns || !issue.keys)
         SX_GO(sx_error_set(&call->stream->base.error, SX_OUT_OF_MEMORY, "no memory for a decode"));
+    SX_GO(cuda_uploads_issue(call->stream, &call->uploads));
     list_columns(&issue);
     if (issue.n == 0)
         goto out;
-    SX_GO(upload_works(&issue));
     SX_GO(decode_stored(&issue));
     decode_rows(&issue);
     status = cuda_launched(call->stream, "decoding pages");
 out:
-    sx_buffer_release(issue.works);
     free(issue.columns);
     free(issue.keys);
     return status;

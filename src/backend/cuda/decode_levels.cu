@@ -8,8 +8,8 @@ __device__ static inline struct hybrid levels_of(const struct decode_page &page)
     return {page.levels, page.level_bytes, 1};
 }
 
-__global__ void walk_levels(struct decode_works works) {
-    const struct decode_work work = works.all[works.of[blockIdx.y]];
+__global__ void walk_levels(const __grid_constant__ struct decode_works works) {
+    const struct decode_work work = works.of[blockIdx.y];
     if ((int32_t)blockIdx.x >= work.n_pages)
         return;
     const struct decode_page &page = work.pages[blockIdx.x];
@@ -32,8 +32,8 @@ __device__ static inline void number_values(const struct decode_work &work, int6
         work.tile_values[t] = values;
 }
 
-__global__ void expand_levels(struct decode_works works) {
-    const struct decode_work work = works.all[works.of[blockIdx.y]];
+__global__ void expand_levels(const __grid_constant__ struct decode_works works) {
+    const struct decode_work work = works.of[blockIdx.y];
     const int lane = (int)threadIdx.x % CUDA_WARP;
     for (int64_t t = grid_warp(); t < work.n_tiles; t += grid_warps()) {
         const struct decode_tile tile = work.tiles[t];
@@ -68,8 +68,8 @@ __device__ static inline void check_values(const struct decode_work &work, int32
 }
 
 /* One thread a page. */
-__global__ void sum_values(struct decode_works works) {
-    const struct decode_work work = works.all[works.of[blockIdx.y]];
+__global__ void sum_values(const __grid_constant__ struct decode_works works) {
+    const struct decode_work work = works.of[blockIdx.y];
     const int32_t p = (int32_t)blockIdx.x;
     if (p >= work.n_pages || work.states[p].is_bad)
         return;

@@ -205,8 +205,8 @@ __device__ static inline bool open_levels(struct decode_page *page) {
 }
 
 /* A block of one warp per page. All lanes do the same but where deltas are listed. */
-__global__ void open_pages(struct decode_works works) {
-    const struct decode_work work = works.all[works.of[blockIdx.y]];
+__global__ void open_pages(const __grid_constant__ struct decode_works works) {
+    const struct decode_work work = works.of[blockIdx.y];
     const int32_t p = (int32_t)blockIdx.x;
     if (p >= work.n_pages)
         return;
@@ -244,8 +244,8 @@ __device__ static inline int32_t first_selected(const struct decode_work &work, 
 }
 
 /* Works without a selection want nothing. */
-__global__ void find_selected(struct decode_works works) {
-    const struct decode_work work = works.all[works.of[blockIdx.y]];
+__global__ void find_selected(const __grid_constant__ struct decode_works works) {
+    const struct decode_work work = works.of[blockIdx.y];
     for (int64_t t = cuda_thread(); t < work.n_tiles && work.selection; t += cuda_threads()) {
         const struct decode_tile tile = work.tiles[t];
         const struct decode_page &page = work.pages[tile.page];

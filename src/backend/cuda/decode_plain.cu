@@ -190,8 +190,8 @@ __device__ static inline bool walk_page(const struct decode_work &work, const st
 }
 
 /* A block per page. */
-__global__ void find_plain(struct decode_works works) {
-    const struct decode_work work = works.all[works.of[blockIdx.y]];
+__global__ void find_plain(const __grid_constant__ struct decode_works works) {
+    const struct decode_work work = works.of[blockIdx.y];
     const int32_t p = (int32_t)blockIdx.x;
     if (p >= work.n_pages || work.pages[p].source != DECODE_PLAIN_BYTES || work.states[p].is_bad)
         return;

@@ -8,8 +8,8 @@
 
 /* ---- lengths apart from the bytes: a block per page ---- */
 
-__global__ void sum_lengths(struct decode_works works) {
-    const struct decode_work work = works.all[works.of[blockIdx.y]];
+__global__ void sum_lengths(const __grid_constant__ struct decode_works works) {
+    const struct decode_work work = works.of[blockIdx.y];
     const int32_t p = (int32_t)blockIdx.x;
     int64_t carry = 0, total;
     if (p >= work.n_pages || work.pages[p].source != DECODE_LENGTHS || work.states[p].is_bad)
@@ -113,8 +113,8 @@ __device__ static inline void put_view(const struct decode_work &work, int32_t p
     ((struct sx_string *)work.out)[row] = view_of((const char *)bytes, length);
 }
 
-__global__ void put_views(struct decode_works works) {
-    const struct decode_work work = works.all[works.of[blockIdx.y]];
+__global__ void put_views(const __grid_constant__ struct decode_works works) {
+    const struct decode_work work = works.of[blockIdx.y];
     each_row(work, BYTES_SOURCES, [=](int32_t p, int64_t row, int64_t v) {
         if (v < 0)
             ((struct sx_string *)work.out)[row] = {};
@@ -123,8 +123,8 @@ __global__ void put_views(struct decode_works works) {
     });
 }
 
-__global__ void put_fixed_views(struct decode_works works) {
-    const struct decode_work work = works.all[works.of[blockIdx.y]];
+__global__ void put_fixed_views(const __grid_constant__ struct decode_works works) {
+    const struct decode_work work = works.of[blockIdx.y];
     const uint32_t sources = 1u << DECODE_PLAIN | 1u << DECODE_SPLIT | 1u << DECODE_FRONT_CODED;
     each_row(work, sources, [=](int32_t p, int64_t row, int64_t v) {
         if (v < 0)
@@ -134,8 +134,8 @@ __global__ void put_fixed_views(struct decode_works works) {
     });
 }
 
-template <typename T> __global__ void put_decimals(struct decode_works works) {
-    const struct decode_work work = works.all[works.of[blockIdx.y]];
+template <typename T> __global__ void put_decimals(const __grid_constant__ struct decode_works works) {
+    const struct decode_work work = works.of[blockIdx.y];
     each_row(work, BYTES_SOURCES, [=](int32_t p, int64_t row, int64_t v) {
         T value = 0;
         if (v >= 0 && !sx_big_endian(string_at(work, p, v), string_length(work, p, v), sizeof value, &value))

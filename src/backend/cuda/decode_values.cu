@@ -6,16 +6,16 @@
 
 /* ---- to stored values ---- */
 
-__global__ void stage_bits(struct decode_works works) {
-    const struct decode_work work = works.all[works.of[blockIdx.y]];
+__global__ void stage_bits(const __grid_constant__ struct decode_works works) {
+    const struct decode_work work = works.of[blockIdx.y];
     each_value(work, DECODE_BITS, [=](const struct decode_page &page, int64_t v) {
         work.staged[page.first_row + v] = page.body[v / 8] >> (v % 8) & 1;
     });
 }
 
 /* Byte b of value i is at b * values + i. */
-__global__ void stage_split(struct decode_works works) {
-    const struct decode_work work = works.all[works.of[blockIdx.y]];
+__global__ void stage_split(const __grid_constant__ struct decode_works works) {
+    const struct decode_work work = works.of[blockIdx.y];
     each_value(work, DECODE_SPLIT, [=](const struct decode_page &page, int64_t v) {
         uint8_t *out = work.staged + (page.first_row + v) * work.stored_bytes;
         for (uint32_t b = 0; b < work.stored_bytes; b++)
@@ -29,16 +29,17 @@ __device__ static inline struct hybrid hybrid_of(const struct decode_page &page)
 }
 
 /* A block of one warp per page. */
-__global__ void walk_runs(struct decode_works works, enum decode_source source) {
-    const struct decode_work work = works.all[works.of[blockIdx.y]];
+__global__ void walk_runs(const __grid_constant__ struct decode_works works, enum decode_source source) {
+    const struct decode_work work = works.of[blockIdx.y];
     const int32_t p = (int32_t)blockIdx.x;
     if (p < work.n_pages && work.pages[p].source == source && !work.states[p].is_bad)
         hybrid_walk(work, p, hybrid_of(work.pages[p]), work.states[p].n_values, DECODE_TOO_FEW);
 }
 
 /* T: of codes, or of staged bits. */
-template <typename T> __global__ void expand_runs(struct decode_works works, enum decode_source source) {
-    const struct decode_work work = works.all[works.of[blockIdx.y]];
+template <typename T>
+__global__ void expand_runs(const __grid_constant__ struct decode_works works, enum decode_source source) {
+    const struct decode_work work = works.of[blockIdx.y];
     T *all = source == DECODE_CODES ? (T *)work.codes : (T *)work.staged;
     for (int64_t t = grid_warp(); t < work.n_tiles; t += grid_warps()) {
         const struct decode_tile tile = work.tiles[t];
@@ -72,8 +73,9 @@ template <typename T> __global__ void expand_runs(struct decode_works works, enu
 DECODE_CONVERSION_LIST(LOADER)
 #undef LOADER
 
-template <typename L> __global__ void convert(struct decode_works works, enum decode_problem problem) {
-    const struct decode_work work = works.all[works.of[blockIdx.y]];
+template <typename L>
+__global__ void convert(const __grid_constant__ struct decode_works works, enum decode_problem problem) {
+    const struct decode_work work = works.of[blockIdx.y];
     each_row(work, FIXED_SOURCES, [=](int32_t p, int64_t row, int64_t v) {
         typename L::value value = 0;
         const uint8_t *stored = work.pages[p].stored + v * work.stored_bytes;
@@ -90,8 +92,9 @@ struct word16 {
 };
 
 /* The codes themselves, or the entries. */
-template <typename T> __global__ void take_codes(struct decode_works works, bool as_codes) {
-    const struct decode_work work = works.all[works.of[blockIdx.y]];
+template <typename T>
+__global__ void take_codes(const __grid_constant__ struct decode_works works, bool as_codes) {
+    const struct decode_work work = works.of[blockIdx.y];
     const T *entries = (const T *)work.entries;
     each_row(work, 1u << DECODE_CODES, [=](int32_t p, int64_t row, int64_t v) {
         const struct decode_page &page = work.pages[p];
