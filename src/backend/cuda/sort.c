@@ -221,6 +221,10 @@ static bool list_keys(const struct sx_tensor *keys, const struct sx_sort_key *or
         out->keys[out->n++] =
             (struct cuda_sort_key){cuda_column_of(&keys[k]), orders[k].descending, orders[k].nulls_first};
     }
+    const struct cuda_column *first = &out->keys[0].column;
+    out->prefix_is_key = out->n > 0 && !first->valid && first->phys != SX_PHYS_STRING &&
+                         first->phys != SX_PHYS_INTERVAL && first->phys != SX_PHYS_I128 &&
+                         first->phys != SX_PHYS_U128;
     return true;
 }
 

@@ -56,9 +56,9 @@ __device__ static inline int compare_values(const struct cuda_column &column, in
     return x == y ? 0 : x < y ? -1 : 1;
 }
 
-/* By all keys, and then by the rows' numbers. */
+/* By the keys that the prefix does not tell, and then by the rows' numbers. */
 __device__ static inline bool keys_before(const struct cuda_sort_keys &keys, uint32_t a, uint32_t b) {
-    for (int k = 0; k < keys.n; k++) {
+    for (int k = keys.prefix_is_key; k < keys.n; k++) {
         const struct cuda_sort_key &key = keys.keys[k];
         const bool has_a = cuda_is_valid(key.column, a), has_b = cuda_is_valid(key.column, b);
         if (has_a != has_b)
