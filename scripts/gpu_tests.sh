@@ -4,14 +4,14 @@
 # processes, since the driver starts one after the other (test/lib/server.py).
 # Runs the program in the folder named by STACHIO_DIR (default build/release; `scripts/pack.sh FOLDER tests` makes one).
 # Usage: scripts/gpu_tests.sh OUT [TEST]...   TEST: sql for test/cli/test_sql.py; by default all that are not slow
-# Environment: AT_ONCE (4 scripts), STACHIO_TEST_JOBS (4 cases of each), TEST_SECONDS (240, of a script), STACHIO_TEST_TIMEOUT
+# Environment: AT_ONCE (4 scripts), STACHIO_TEST_JOBS (4 cases of each), TEST_SECONDS (400, of a script), STACHIO_TEST_TIMEOUT
 # (60, of a statement), PYTHON (python3), RANDOM_QUERIES (300); DEVICE=cpu tries it without a GPU. Full logs go to OUT.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 out=${1:?a folder for the logs}
 shift
 # The long ones first.
-first="sql writers ranks rewrite cache random ranks_skew bench interrupt memory_limit"
+first="reuse cli_usage ranks_sort bench server ranks session interrupt ranks_alone rewrite sql mpirun bad_input cache writers"
 if [ $# -eq 0 ]; then
     mapfile -t others < <(ls test/cli/test_*.py | sed -E 's,.*/test_(.*)\.py,\1,' | grep -v '^slow_')
     mapfile -t names < <(printf '%s\n' $first "${others[@]}" | awk '!seen[$0]++')
@@ -46,7 +46,7 @@ export LD_LIBRARY_PATH="$build:$LD_LIBRARY_PATH" PATH="$build:$PATH" PYTHONDONTW
 export STACHIO="$build/stachio" SOURCE_DIR="$PWD" BUILD_DIR="$build" BUILD_TYPE=Release TMPDIR="$work"
 export STACHIO_DEVICE="${DEVICE:-cuda}" STACHIO_TEST_JOBS="${STACHIO_TEST_JOBS:-4}" STACHIO_TEST_TIMEOUT="${STACHIO_TEST_TIMEOUT:-60}"
 [ "$STACHIO_DEVICE" = cpu ] || export STACHIO_CUDA_LIBRARY="$build/libstachio_cuda.so"
-export RANDOM_QUERIES="${RANDOM_QUERIES:-300}" OUT_FOLDER="$out" TEST_SECONDS="${TEST_SECONDS:-240}"
+export RANDOM_QUERIES="${RANDOM_QUERIES:-300}" OUT_FOLDER="$out" TEST_SECONDS="${TEST_SECONDS:-400}"
 
 run_test() { # run_test NAME
     local log=$OUT_FOLDER/test-$1.log began=$SECONDS status outcome
