@@ -42,24 +42,6 @@ static bool share_ends(void *context, const struct sx_scan_plan *scan, int32_t c
     return found;
 }
 
-/* Files are written together, so that none is begun twice. */
-static enum sx_status distribute(struct stachio_query *query, struct sx_error *error) {
-    const struct sx_distribute_options options = {
-        .replicate_bytes = query->broadcast_bytes,
-        .scan_bytes = scan_bytes,
-        .share_ends = share_ends,
-        .context = query->db,
-        .n_ranks = sx_net_size(query->db->net),
-        .exchange_bytes = query->runners == SX_RUNNERS_ALONE ? INT64_MAX : sx_alone_exchange_bytes(query->db),
-    };
-    const bool is_forced = query->runners == SX_RUNNERS_ALONE,
-               is_chosen = query->runners == SX_RUNNERS_CHOSEN;
-    if (is_forced || is_chosen)
-        query->is_small = (is_forced || !query->write) && sx_plan_is_small(&query->plan, &options);
-    query->is_alone = query->is_small && (is_forced || (is_chosen && sx_alone_is_worth_it(query)));
-    return query->is_alone ? SX_OK : sx_plan_distribute(&query->plan, &options, error);
-}
-
 /* Below it a copy to the host costs less than a round between devices does (a guess, not measured). */
 static size_t link_bytes(void) {
     return (size_t)sx_environment_integer("STACHIO_LINK_BYTES", 64 << 10);
@@ -165,16 +147,52 @@ static enum sx_status plan_with_duckdb(struct stachio_query *query, struct sx_er
     return sx_query_cancelled(query, status, error);
 }
 
+/* Distributed it is another plan than the one that queries share. */
+static enum sx_status own_plan(struct stachio_query *query, struct sx_error *error) {
+    bool known;
+    if (!query->plan.shared)
+        return SX_OK;
+    sx_query_plan_release(&query->plan);
+    query->has_plan = false;
+    SX_TRY(sx_frontend_plan_known(query->db->frontend, query->sql, SX_PLAN_TO_CHANGE, &query->plan, &known,
+                                  error));
+    if (!known) /* files have changed just now */
+        SX_TRY(plan_with_duckdb(query, error));
+    query->has_plan = true;
+    return SX_OK;
+}
+
+/* Files are written together, so that none is begun twice. */
+static enum sx_status distribute(struct stachio_query *query, struct sx_error *error) {
+    const struct sx_distribute_options options = {
+        .replicate_bytes = query->broadcast_bytes,
+        .scan_bytes = scan_bytes,
+        .share_ends = share_ends,
+        .context = query->db,
+        .n_ranks = sx_net_size(query->db->net),
+        .exchange_bytes = query->runners == SX_RUNNERS_ALONE ? INT64_MAX : sx_alone_exchange_bytes(query->db),
+    };
+    const bool is_forced = query->runners == SX_RUNNERS_ALONE,
+               is_chosen = query->runners == SX_RUNNERS_CHOSEN;
+    if (is_forced || is_chosen)
+        query->is_small = (is_forced || !query->write) && sx_plan_is_small(&query->plan, &options);
+    query->is_alone = query->is_small && (is_forced || (is_chosen && sx_alone_is_worth_it(query)));
+    if (query->is_alone)
+        return SX_OK;
+    SX_TRY(own_plan(query, error));
+    return sx_plan_distribute(&query->plan, &options, error);
+}
+
 /* The logical plan and the pipelines. */
 static enum sx_status plan_run(struct stachio_query *query, struct sx_error *error) {
     struct stachio_db *db = query->db;
-    const enum sx_plan_for purpose = db->net ? SX_PLAN_TO_CHANGE : SX_PLAN_TO_READ;
     if (query->has_plan)
         sx_query_plan_release(&query->plan);
     query->has_plan = false;
     SX_TRY(sx_parts_check(db->parts, query->sql, error));
     SX_TRY(sx_db_start(db, error));
-    SX_TRY(sx_frontend_plan_known(db->frontend, query->sql, purpose, &query->plan, &query->has_plan, error));
+    SX_TRY(sx_frontend_plan_known(db->frontend, query->sql, SX_PLAN_TO_READ, &query->plan, &query->has_plan,
+                                  error));
     if (!query->has_plan)
         SX_TRY(plan_with_duckdb(query, error));
     query->has_plan = true;
