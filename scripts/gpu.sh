@@ -37,11 +37,16 @@ start() { # start NAME SECONDS COMMAND...: $out/NAME.log, $out/NAME.status
 tell() { echo "$1: exit $(cat "$out/$1.status"): $(tail -1 "$out/$1.log")"; }
 
 conformance_step() {
+    local told=$families
     for family in $families; do
         STACHIO_INFLATE=$every_codec start "conformance-$family" 200 conformance --load "$STACHIO_CUDA_LIBRARY" "$family"
     done
+    if [[ " $families " = *" sort "* ]]; then
+        STACHIO_SORT_FEW_ROWS=0 start conformance-sort_rounds 200 conformance --load "$STACHIO_CUDA_LIBRARY" sort
+        told+=" sort_rounds"
+    fi
     wait
-    for family in $families; do
+    for family in $told; do
         tell "conformance-$family"
         grep -v '^device' "$out/conformance-$family.log" | head -n 6 | sed 's/^/    /'
     done

@@ -131,6 +131,17 @@ def check_inflate(tables):
                     check_equal(found, DuckDB(found), sql, "--fallback", "forbid")
 
 
+def check_sort(tables):
+    """Few rows are sorted by comparing them; STACHIO_SORT_FEW_ROWS tells how many are few."""
+    directory = os.path.join(tables.directory, "..")
+    sql = "SELECT v, s FROM t ORDER BY k DESC, s, v"
+    for most, is_few in (None, True), ("300", True), ("299", False), ("0", False):
+        ran = [launches(kernel, tables, sql, directory, STACHIO_SORT_FEW_ROWS=most) > 0 for kernel in ("sort_runs", "measure_rows")]
+        require(ran == [is_few, not is_few], f"STACHIO_SORT_FEW_ROWS={most}: sort_runs, measure_rows ran: {ran}")
+        with environment(STACHIO_DEVICE="cuda", STACHIO_CUDA_LIBRARY=EMULATED, STACHIO_SORT_FEW_ROWS=most):
+            check_equal(tables, DuckDB(tables), sql, "--fallback", "forbid")
+
+
 def check_duckdb_threads(tables):
     """Where DuckDB answers beside a GPU it has all processors, whatever the GPU's workers are."""
     with environment(STACHIO_DEVICE=None, STACHIO_CUDA_LIBRARY=EMULATED):
@@ -219,7 +230,7 @@ def main():
     checks = Checks()
     with scratch_directory() as scratch:
         tables = make_tables(os.path.join(scratch, "tables"))
-        for check in [check_without_gpu, check_environment] + ([check_emulated, check_inflate, check_duckdb_threads, check_files, check_ranks, check_links] if os.path.exists(EMULATED) else []):
+        for check in [check_without_gpu, check_environment] + ([check_emulated, check_inflate, check_sort, check_duckdb_threads, check_files, check_ranks, check_links] if os.path.exists(EMULATED) else []):
             with checks.case(check.__name__):
                 check(tables)
     checks.finish()

@@ -96,7 +96,10 @@ static int make_keys(struct cuda_stream *stream, const struct round *round, uint
     const int segment_bits = last_segment ? 64 - __builtin_clzll(last_segment) : 0;
     const uint64_t used = highest_bits(round->mask, 64 - segment_bits);
     const int bits = __builtin_popcountll(used);
-    cuda_sort_make_keys(stream->handle, rows_of(round), gather_of(used), bits, round->keys->data);
+    struct cuda_sort_rows rows = rows_of(round);
+    if (segment_bits == 0) /* or its number, of no bits, would be shifted by all 64 */
+        rows.segments = NULL;
+    cuda_sort_make_keys(stream->handle, rows, gather_of(used), bits, round->keys->data);
     *out_rest = round->mask & ~used;
     return segment_bits + bits;
 }
