@@ -433,9 +433,12 @@ void sx_rounds_close(struct sx_net *net) {
     pthread_mutex_unlock(&net->lock);
     pthread_join(rounds->thread, NULL);
     end_ender(rounds);
+    /* where a rank is lost, others' rounds may still be announced */
+    pthread_mutex_lock(&net->lock);
+    net->rounds = NULL;
+    pthread_mutex_unlock(&net->lock);
     rounds->link->ops->destroy(rounds->link, clean);
     sx_kept_clear(&rounds->pending);
     sx_kept_clear(&rounds->announced);
-    net->rounds = NULL;
     free(rounds);
 }
