@@ -191,8 +191,10 @@ static enum sx_status plan_run(struct stachio_query *query, struct sx_error *err
     query->has_plan = false;
     SX_TRY(sx_parts_check(db->parts, query->sql, error));
     SX_TRY(sx_db_start(db, error));
-    SX_TRY(sx_frontend_plan_known(db->frontend, query->sql, SX_PLAN_TO_READ, &query->plan, &query->has_plan,
-                                  error));
+    const bool is_distributed = db->net && query->runners == SX_RUNNERS_ALL;
+    SX_TRY(sx_frontend_plan_known(db->frontend, query->sql,
+                                  is_distributed ? SX_PLAN_TO_CHANGE : SX_PLAN_TO_READ, &query->plan,
+                                  &query->has_plan, error));
     if (!query->has_plan)
         SX_TRY(plan_with_duckdb(query, error));
     query->has_plan = true;

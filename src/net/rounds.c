@@ -394,6 +394,18 @@ static bool begin_threads(struct sx_rounds *rounds) {
     return begun;
 }
 
+/* From here on the transport drops rounds that others announce, as they may while a rank is lost. */
+static void release_rounds(struct sx_rounds *rounds, bool clean) {
+    struct sx_net *net = rounds->net;
+    pthread_mutex_lock(&net->lock);
+    net->rounds = NULL;
+    pthread_mutex_unlock(&net->lock);
+    rounds->link->ops->destroy(rounds->link, clean);
+    sx_kept_clear(&rounds->pending);
+    sx_kept_clear(&rounds->announced);
+    free(rounds);
+}
+
 enum sx_status sx_net_set_link(struct sx_net *net, struct sx_link *link, struct sx_error *error) {
     struct sx_rounds *rounds = calloc(1, sizeof *rounds);
     if (!rounds) {
@@ -406,11 +418,7 @@ enum sx_status sx_net_set_link(struct sx_net *net, struct sx_link *link, struct 
     pthread_mutex_unlock(&net->lock);
     if (begin_threads(rounds))
         return SX_OK;
-    pthread_mutex_lock(&net->lock);
-    net->rounds = NULL;
-    pthread_mutex_unlock(&net->lock);
-    link->ops->destroy(link, false);
-    free(rounds);
+    release_rounds(rounds, false);
     return sx_error_set(error, SX_OUT_OF_MEMORY, "the system refused to start a thread");
 }
 
@@ -433,12 +441,5 @@ void sx_rounds_close(struct sx_net *net) {
     pthread_mutex_unlock(&net->lock);
     pthread_join(rounds->thread, NULL);
     end_ender(rounds);
-    /* where a rank is lost, others' rounds may still be announced */
-    pthread_mutex_lock(&net->lock);
-    net->rounds = NULL;
-    pthread_mutex_unlock(&net->lock);
-    rounds->link->ops->destroy(rounds->link, clean);
-    sx_kept_clear(&rounds->pending);
-    sx_kept_clear(&rounds->announced);
-    free(rounds);
+    release_rounds(rounds, clean);
 }

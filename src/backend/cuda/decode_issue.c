@@ -18,22 +18,13 @@ enum { NO_KEY = -1, ANY_KEY = 0 };
 typedef int key_of(const struct decode_column *column);
 typedef void launch_works(cudaStream_t stream, const struct decode_works *works, int key);
 
-static void add_work(struct decode_works *works, const struct decode_work *work) {
-    works->of[works->n++] = *work;
-    works->most_pages = work->n_pages > works->most_pages ? work->n_pages : works->most_pages;
-    works->most_tiles = work->n_tiles > works->most_tiles ? work->n_tiles : works->most_tiles;
-    works->any_selection |= work->selection != NULL;
-    works->any_levels |= work->in_tile != NULL;
-}
-
 /* From column `first` on, up to as many as one launch takes; they have no key then. */
 static void take_works(struct issue *issue, int first, struct decode_works *works) {
     const int key = issue->keys[first];
-    works->n = works->most_pages = works->most_tiles = 0;
-    works->any_selection = works->any_levels = false;
+    works->n = 0;
     for (int i = first; i < issue->n && works->n < DECODE_WORKS; i++)
         if (issue->keys[i] == key) {
-            add_work(works, &issue->columns[i]->work);
+            works->of[works->n++] = issue->columns[i]->work;
             issue->keys[i] = NO_KEY;
         }
 }
@@ -53,38 +44,34 @@ static void launch_together(struct issue *issue, key_of *key_of_column, launch_w
 
 /* ---- to stored values, codes, or where strings are ---- */
 
-static int key_of_all(const struct decode_column *column) {
-    (void)column;
-    return ANY_KEY;
-}
-
-static void open_works(cudaStream_t stream, const struct decode_works *works, int key) {
-    (void)key;
-    cuda_decode_open(stream, works);
-    cuda_decode_levels(stream, works);
-}
-
-/* KERNEL(name, condition, key, launch): a key_of and its launch_works, the key of which is `key`. */
-#define KERNEL(name, condition, column_key, launching)                                          \
+/* A list of kernels: X(name, condition, key, launch), which the columns that meet the condition need. A
+ * key_of and a launch_works of each, which reads the key that they have, and all launches in the list's
+ * order. */
+#define DEFINE_KERNEL(name, condition, column_key, launching)                                   \
     static int key_of_##name(const struct decode_column *column) {                              \
+        (void)column;                                                                           \
         return (condition) ? (int)(column_key) : NO_KEY;                                        \
     }                                                                                           \
     static void launch_##name(cudaStream_t stream, const struct decode_works *works, int key) { \
         (void)key;                                                                              \
         launching;                                                                              \
     }
-KERNEL(bits, decode_has_source(column, DECODE_BITS), ANY_KEY, cuda_decode_bits(stream, works))
-KERNEL(rle_bits, decode_has_source(column, DECODE_RLE_BITS), ANY_KEY, cuda_decode_rle_bits(stream, works))
-KERNEL(split, decode_has_source(column, DECODE_SPLIT), ANY_KEY, cuda_decode_split(stream, works))
-KERNEL(codes, decode_has_source(column, DECODE_CODES), ANY_KEY, cuda_decode_codes(stream, works))
-KERNEL(plain_bytes, decode_has_source(column, DECODE_PLAIN_BYTES), ANY_KEY,
-       cuda_decode_plain_bytes(stream, works))
-KERNEL(deltas, decode_has_source(column, DECODE_DELTA), column->work.stored_bytes,
-       cuda_decode_deltas(stream, works, (uint32_t)key))
-KERNEL(coded_lengths,
-       decode_has_source(column, DECODE_LENGTHS) || decode_has_source(column, DECODE_FRONT_CODED), ANY_KEY,
-       cuda_decode_coded_lengths(stream, works))
-KERNEL(lengths, decode_has_source(column, DECODE_LENGTHS), ANY_KEY, cuda_decode_lengths(stream, works))
+#define LAUNCH_KERNEL(name, condition, column_key, launching) \
+    launch_together(issue, key_of_##name, launch_##name);
+
+#define HAS(source) decode_has_source(column, DECODE_##source)
+#define STORED_KERNEL_LIST(X)                                                                             \
+    X(open, true, ANY_KEY, cuda_decode_open(stream, works))                                               \
+    X(levels, true, ANY_KEY, cuda_decode_levels(stream, works))                                           \
+    X(bits, HAS(BITS), ANY_KEY, cuda_decode_bits(stream, works))                                          \
+    X(rle_bits, HAS(RLE_BITS), ANY_KEY, cuda_decode_rle_bits(stream, works))                              \
+    X(split, HAS(SPLIT), ANY_KEY, cuda_decode_split(stream, works))                                       \
+    X(codes, HAS(CODES), ANY_KEY, cuda_decode_codes(stream, works))                                       \
+    X(plain_bytes, HAS(PLAIN_BYTES), ANY_KEY, cuda_decode_plain_bytes(stream, works))                     \
+    X(deltas, HAS(DELTA), column->work.stored_bytes, cuda_decode_deltas(stream, works, (uint32_t)key))    \
+    X(coded_lengths, HAS(LENGTHS) || HAS(FRONT_CODED), ANY_KEY, cuda_decode_coded_lengths(stream, works)) \
+    X(lengths, HAS(LENGTHS), ANY_KEY, cuda_decode_lengths(stream, works))
+STORED_KERNEL_LIST(DEFINE_KERNEL)
 
 /* Memory for the values of front-coded pages, whose size only their lengths tell; one more synchronisation.
  */
@@ -122,15 +109,7 @@ static enum sx_status decode_front_coded(struct decode_call *call, struct decode
 }
 
 static enum sx_status decode_stored(struct issue *issue) {
-    launch_together(issue, key_of_all, open_works);
-    launch_together(issue, key_of_bits, launch_bits);
-    launch_together(issue, key_of_rle_bits, launch_rle_bits);
-    launch_together(issue, key_of_split, launch_split);
-    launch_together(issue, key_of_codes, launch_codes);
-    launch_together(issue, key_of_plain_bytes, launch_plain_bytes);
-    launch_together(issue, key_of_deltas, launch_deltas);
-    launch_together(issue, key_of_coded_lengths, launch_coded_lengths);
-    launch_together(issue, key_of_lengths, launch_lengths);
+    STORED_KERNEL_LIST(LAUNCH_KERNEL)
     for (int i = 0; i < issue->n; i++)
         if (decode_has_source(issue->columns[i], DECODE_FRONT_CODED))
             SX_TRY(decode_front_coded(issue->call, issue->columns[i]));
@@ -153,28 +132,23 @@ static bool is_text(const struct decode_column *column) {
     return column->first->chunk.spec.type.id == SX_TYPE_VARCHAR;
 }
 
-KERNEL(rows, has_rows(column) && is_converted(column), column->first->conversion,
-       cuda_decode_convert(stream, works, (enum decode_conversion)key))
-KERNEL(fixed_views, has_rows(column) && !is_converted(column) && !has_bytes(column), ANY_KEY,
-       cuda_decode_fixed_views(stream, works))
-KERNEL(views, has_rows(column) && has_bytes(column) && is_text(column), ANY_KEY,
-       cuda_decode_views(stream, works))
-KERNEL(decimals, has_rows(column) && has_bytes(column) && !is_text(column), column->work.value_bytes,
-       cuda_decode_byte_decimals(stream, works, (uint32_t)key))
-KERNEL(as_codes, decode_has_source(column, DECODE_CODES) && column->as_codes, ANY_KEY,
-       cuda_decode_take_codes(stream, works))
-KERNEL(entries, decode_has_source(column, DECODE_CODES) && !column->as_codes, column->work.value_bytes,
-       cuda_decode_take_entries(stream, works, (uint32_t)key))
-#undef KERNEL
-
 /* Entries come last: dictionaries are columns, too. */
+#define ROW_KERNEL_LIST(X)                                                                           \
+    X(rows, has_rows(column) && is_converted(column), column->first->conversion,                     \
+      cuda_decode_convert(stream, works, (enum decode_conversion)key))                               \
+    X(fixed_views, has_rows(column) && !is_converted(column) && !has_bytes(column), ANY_KEY,         \
+      cuda_decode_fixed_views(stream, works))                                                        \
+    X(views, has_rows(column) && has_bytes(column) && is_text(column), ANY_KEY,                      \
+      cuda_decode_views(stream, works))                                                              \
+    X(decimals, has_rows(column) && has_bytes(column) && !is_text(column), column->work.value_bytes, \
+      cuda_decode_byte_decimals(stream, works, (uint32_t)key))                                       \
+    X(as_codes, HAS(CODES) && column->as_codes, ANY_KEY, cuda_decode_take_codes(stream, works))      \
+    X(entries, HAS(CODES) && !column->as_codes, column->work.value_bytes,                            \
+      cuda_decode_take_entries(stream, works, (uint32_t)key))
+ROW_KERNEL_LIST(DEFINE_KERNEL)
+
 static void decode_rows(struct issue *issue) {
-    launch_together(issue, key_of_rows, launch_rows);
-    launch_together(issue, key_of_fixed_views, launch_fixed_views);
-    launch_together(issue, key_of_views, launch_views);
-    launch_together(issue, key_of_decimals, launch_decimals);
-    launch_together(issue, key_of_as_codes, launch_as_codes);
-    launch_together(issue, key_of_entries, launch_entries);
+    ROW_KERNEL_LIST(LAUNCH_KERNEL)
 }
 
 /* ---- all ---- */

@@ -257,10 +257,16 @@ __device__ static inline void each_value(const struct decode_work &work, enum de
 /* Grids with a row of blocks for each work, as long as the longest one's: a block a page, a block a tile, a
  * thread or a warp a tile. */
 static inline dim3 page_grid(const struct decode_works *works) {
-    return dim3((unsigned)works->most_pages, (unsigned)works->n);
+    int32_t pages = 1;
+    for (int32_t i = 0; i < works->n; i++)
+        pages = works->of[i].n_pages > pages ? works->of[i].n_pages : pages;
+    return dim3((unsigned)pages, (unsigned)works->n);
 }
 static inline dim3 tile_grid(const struct decode_works *works, int threads_a_tile = CUDA_THREADS) {
-    return dim3(cuda_blocks((int64_t)works->most_tiles * threads_a_tile), (unsigned)works->n);
+    int64_t tiles = 1;
+    for (int32_t i = 0; i < works->n; i++)
+        tiles = works->of[i].n_tiles > tiles ? works->of[i].n_tiles : tiles;
+    return dim3(cuda_blocks(tiles * threads_a_tile), (unsigned)works->n);
 }
 /* Number of this warp in its row of the grid, and of its next tile. */
 __device__ static inline int64_t grid_warp() {

@@ -93,7 +93,10 @@ __global__ void sum_values(const __grid_constant__ struct decode_works works) {
 
 extern "C" {
 void cuda_decode_levels(cudaStream_t stream, const struct decode_works *works) {
-    if (works->any_levels) {
+    bool any_levels = false;
+    for (int32_t i = 0; i < works->n; i++)
+        any_levels |= works->of[i].in_tile != nullptr;
+    if (any_levels) {
         SX_LAUNCH(walk_levels, page_grid(works), CUDA_WARP, 0, stream, *works);
         SX_LAUNCH(expand_levels, tile_grid(works, CUDA_WARP), CUDA_THREADS, 0, stream, *works);
     }

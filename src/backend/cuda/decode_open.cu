@@ -261,6 +261,9 @@ __global__ void find_selected(const __grid_constant__ struct decode_works works)
 
 extern "C" void cuda_decode_open(cudaStream_t stream, const struct decode_works *works) {
     SX_LAUNCH(open_pages, page_grid(works), CUDA_WARP, 0, stream, *works);
-    if (works->any_selection)
+    bool any_selection = false;
+    for (int32_t i = 0; i < works->n; i++)
+        any_selection |= works->of[i].selection != nullptr;
+    if (any_selection)
         SX_LAUNCH(find_selected, tile_grid(works, 1), CUDA_THREADS, 0, stream, *works);
 }

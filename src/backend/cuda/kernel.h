@@ -52,15 +52,6 @@ __device__ __forceinline__ bool cuda_is_valid(const struct cuda_column &column, 
     return !column.valid || column.valid[column.layout == CUDA_CONSTANT ? 0 : row];
 }
 
-/* In one piece, for the host. */
-__device__ static inline void cuda_publish(uint64_t *to, uint64_t value) {
-#ifdef SX_CUDA_EMULATED
-    __atomic_store_n(to, value, __ATOMIC_RELEASE);
-#else
-    asm volatile("st.relaxed.sys.u64 [%0], %1;" ::"l"(to), "l"(value) : "memory");
-#endif
-}
-
 /* The first fault of a stream stays. */
 __device__ static inline void cuda_fault_set(struct cuda_control *control, enum cuda_fault_kind kind,
                                              uint32_t what, int64_t row, uint64_t detail = 0) {

@@ -182,8 +182,6 @@ enum { DECODE_WORKS = 8 };
 struct decode_works {
     struct decode_work of[DECODE_WORKS];
     int32_t n;
-    int32_t most_pages, most_tiles; /* of one */
-    bool any_selection, any_levels;
 };
 
 #ifdef __cplusplus

@@ -9,6 +9,15 @@ struct alignas(16) word16_aligned {
     uint64_t low, high;
 };
 
+/* In one piece, for the host. */
+__device__ static inline void publish(uint64_t *to, uint64_t value) {
+#ifdef SX_CUDA_EMULATED
+    __atomic_store_n(to, value, __ATOMIC_RELEASE);
+#else
+    asm volatile("st.relaxed.sys.u64 [%0], %1;" ::"l"(to), "l"(value) : "memory");
+#endif
+}
+
 /* One block. The fault stays. A fence waits until the host's memory has all that was written to it, which
  * takes long while the link is busy. */
 __global__ void read_control(struct cuda_control *control, bool takes_counters, bool fences, uint32_t number,
@@ -17,11 +26,11 @@ __global__ void read_control(struct cuda_control *control, bool takes_counters, 
     if (fences)
         __threadfence_system();
     if (threadIdx.x == 0)
-        cuda_publish(&out->fault_kind, high | control->fault.kind);
+        publish(&out->fault_kind, high | control->fault.kind);
     for (int i = (int)threadIdx.x; i < (int)CUDA_COUNTERS; i += CUDA_THREADS) {
         const uint64_t counter = (uint64_t)control->counters[i];
-        cuda_publish(&out->counters[i][0], high | (uint32_t)counter);
-        cuda_publish(&out->counters[i][1], high | counter >> 32);
+        publish(&out->counters[i][0], high | (uint32_t)counter);
+        publish(&out->counters[i][1], high | counter >> 32);
         if (takes_counters)
             control->counters[i] = 0;
     }

@@ -200,8 +200,8 @@ void cuda_sort_close(struct cuda_sort_plan *plan) {
 
 /* ---- few rows ---- */
 
-/* Rounds take some 0.3 ms each of launches and waits, however few rows there are; above, they move fewer
- * bytes. */
+/* Rounds take some 0.3 ms each of launches and waits, however few rows there are (H100). Where they begin to
+ * pay is a guess. */
 enum { FEW_ROWS = 64 << 10 };
 
 void cuda_sort_choose(struct cuda_device *device) {
