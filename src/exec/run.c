@@ -188,33 +188,11 @@ enum sx_status sx_pipeline_step(struct sx_worker *worker, const struct sx_pipeli
     return status;
 }
 
-static enum sx_status drain_source(struct sx_worker *worker, const struct sx_pipeline *pipeline) {
-    struct sx_source *source = pipeline->source;
-    struct sx_sink *sink = pipeline->sink;
-    while (!stopped(worker->run) && !(sink->satisfied && sink->satisfied(sink, worker))) {
-        SX_TRY(sx_check_cancel(worker));
-        const int64_t n_events = source->drives ? sx_events_count(&worker->run->events) : 0;
-        struct sx_batch batch = {0};
-        bool done = false;
-        SX_TRY(next_batch(worker, source, &batch, &done));
-        if (done)
-            break;
-        if (source->drives && worker->is_starved) {
-            wait_for_event(worker, n_events);
-            continue;
-        }
-        worker->sequence += (int64_t)pipeline->index << SX_SEQUENCE_BITS;
-        SX_TRY(sx_emit(worker, 0, &batch));
-    }
-    if (sink->drained)
-        sink->drained(sink, worker);
-    return SX_OK;
-}
+/* ---- what comes next ---- */
 
-/* The source of the next pipeline, where things may go on at the same time; or NULL. */
-static struct sx_source *source_behind(const struct sx_run *run) {
-    const struct sx_pipeline *behind = sx_schedule_behind(run);
-    return !behind || run->options.overlap >= SX_OVERLAP_IO ? NULL : behind->source;
+/* The next pipeline that reads from storage, where things may go on at the same time; or NULL. */
+static struct sx_pipeline *pipeline_ahead(const struct sx_run *run) {
+    return run->options.overlap >= SX_OVERLAP_IO ? NULL : sx_schedule_ahead(run);
 }
 
 /* That it can keep busy. Only these, by their numbers, may have looked ahead, so that what they have is not
@@ -223,18 +201,58 @@ static int64_t most_workers(const struct sx_source *source) {
     return source->size ? source->size(source).batches : INT64_MAX;
 }
 
-static enum sx_status look_ahead(struct sx_worker *worker, struct sx_source *source) {
-    if (!source || !source->ahead || stopped(worker->run) || worker->index >= most_workers(source))
+static enum sx_status look_ahead(struct sx_worker *worker) {
+    const struct sx_run *run = worker->run;
+    const struct sx_pipeline *pipeline = pipeline_ahead(run);
+    struct sx_source *source = pipeline ? pipeline->source : NULL;
+    if (!source || !source->ahead || stopped(run) || worker->index >= most_workers(source))
         return SX_OK;
     struct sx_operator *caller = account(worker, &source->base);
-    const enum sx_status status = name_operator(worker, &source->base, source->ahead(source, worker));
+    const bool is_next = pipeline == sx_schedule_behind(run);
+    const enum sx_status status =
+        name_operator(worker, &source->base, source->ahead(source, worker, is_next));
     account(worker, caller);
     return status;
 }
 
+/* ---- pipelines ---- */
+
+/* `is_last` of the round for this worker: storage has nothing to do from its last batch on. */
+static enum sx_status drain_source(struct sx_worker *worker, const struct sx_pipeline *pipeline,
+                                   bool is_last) {
+    struct sx_source *source = pipeline->source;
+    struct sx_sink *sink = pipeline->sink;
+    while (!stopped(worker->run) && !(sink->satisfied && sink->satisfied(sink, worker))) {
+        SX_TRY(sx_check_cancel(worker));
+        const int64_t n_events = source->drives ? sx_events_count(&worker->run->events) : 0;
+        struct sx_batch batch = {0};
+        bool done = false;
+        enum sx_status status = next_batch(worker, source, &batch, &done);
+        if (status != SX_OK)
+            return status;
+        if (done)
+            break;
+        if (source->drives && worker->is_starved) {
+            wait_for_event(worker, n_events);
+            continue;
+        }
+        worker->sequence += (int64_t)pipeline->index << SX_SEQUENCE_BITS;
+        if (is_last && source->spent && source->spent(source, worker))
+            status = look_ahead(worker);
+        if (status != SX_OK) {
+            sx_batch_release(&batch);
+            return status;
+        }
+        SX_TRY(sx_emit(worker, 0, &batch));
+    }
+    if (sink->drained)
+        sink->drained(sink, worker);
+    return SX_OK;
+}
+
 /* What the worker has made may be read by others then. */
 static enum sx_status end_pipelines(struct sx_worker *worker) {
-    enum sx_status status = look_ahead(worker, source_behind(worker->run));
+    enum sx_status status = look_ahead(worker);
     if (status == SX_OK)
         status = name_operator(worker, &worker->pipeline->sink->base,
                                sx_synchronise(worker, "the end of a pipeline"));
@@ -247,7 +265,7 @@ static enum sx_status work_pipeline(struct sx_worker *worker, const struct sx_pi
     const int64_t began_ns = sx_span_begin(lane);
     worker->pipeline = pipeline;
     account(worker, &pipeline->source->base);
-    enum sx_status status = drain_source(worker, pipeline);
+    enum sx_status status = drain_source(worker, pipeline, is_last);
     if (status == SX_OK && is_last)
         status = end_pipelines(worker);
     account(worker, NULL);
@@ -395,8 +413,8 @@ static enum sx_status open_source(struct sx_worker *worker, const struct sx_pipe
 
 /* To wake more takes longer than what there is to do: 0.1 to 0.3 ms for eight. */
 static int workers_of_round(const struct sx_run *run) {
-    const struct sx_source *behind = source_behind(run);
-    const int64_t n_ahead = behind && behind->ahead ? most_workers(behind) : 0;
+    const struct sx_pipeline *ahead = pipeline_ahead(run);
+    const int64_t n_ahead = ahead && ahead->source->ahead ? most_workers(ahead->source) : 0;
     int64_t n = 0;
     for (int i = 0; i < run->n_round && n < run->n_workers; i++) {
         const struct sx_pipeline *pipeline = run->round[i];
@@ -414,9 +432,9 @@ static void run_round(struct sx_run *run) {
         if (status != SX_OK)
             fail(&run->workers[0], status);
     }
-    struct sx_source *behind = source_behind(run);
-    if (behind && behind->prefetch)
-        behind->prefetch(behind);
+    const struct sx_pipeline *ahead = pipeline_ahead(run);
+    if (ahead)
+        ahead->source->prefetch(ahead->source);
     if (!stopped(run))
         sx_team_run_some(run->options.team, n_workers, work_pipelines, run);
     if (!stopped(run))

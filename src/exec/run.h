@@ -54,14 +54,17 @@ struct sx_source {
      * ask again. */
     enum sx_status (*next)(struct sx_source *source, struct sx_worker *worker, struct sx_batch *out_batch,
                            bool *out_done);
-    /* May be NULL: tells the source that a later pipeline will need it. */
+    /* NULL where it reads nothing from storage: tells the source that a later pipeline will need it. */
     void (*prefetch)(struct sx_source *source);
     /* May be NULL: nobody knows. Asked when all that it needs is whole. */
     struct sx_source_size (*size)(const struct sx_source *source);
     const struct sx_scan_plan *scan; /* what it is a scan of; NULL: of nothing */
-    /* May be NULL: the worker is through with the pipeline in front of the source's, and waits for others.
-     * What it will need first may be brought to the device. */
-    enum sx_status (*ahead)(struct sx_source *source, struct sx_worker *worker);
+    /* May be NULL. Whether the worker will get no further batch. True may come late. */
+    bool (*spent)(const struct sx_source *source, const struct sx_worker *worker);
+    /* May be NULL: the worker has had all of another pipeline's source. What it will need first may be
+     * brought to the device; all that it will need of its first batch, where others come before (not
+     * `is_next`), which need nothing of storage. */
+    enum sx_status (*ahead)(struct sx_source *source, struct sx_worker *worker, bool is_next);
     /* An exchange's sending half, whose pipelines this source drives; else NULL. Batches come in any order
      * then, and all workers take them to the end, whatever the sink still wants: other ranks wait for what is
      * sent meanwhile. */

@@ -84,6 +84,23 @@ static enum sx_status bring_rest(struct sx_scan_source *scan, struct sx_worker *
     return n > 0 ? scan_bring(scan, worker, state, state->bring, n) : SX_OK;
 }
 
+/* All workers begin at the same time, and the link would have nothing to do while each of them looks for the
+ * rows of its first batch that are left. */
+static enum sx_status bring_first(struct sx_scan_source *scan, struct sx_worker *worker,
+                                  struct scan_worker *state) {
+    const struct scan_step *first = state->n_order > 0 ? &scan->steps[state->order[0]] : NULL;
+    const bool is_first = !state->has_begun && state->batch;
+    int64_t n_batches, bytes;
+    state->has_begun = true;
+    if (!is_first || !first || !scan->brings_ahead)
+        return SX_OK;
+    sx_scan_size(scan->scan, &n_batches, &bytes);
+    if (!scan_step_passes_some(first, n_batches))
+        return SX_OK;
+    SX_TRY(scan_bring(scan, worker, state, first->columns, first->n_columns));
+    return bring_rest(scan, worker, state);
+}
+
 /* Only rows that pass the state's step i are left. */
 static enum sx_status take_step(struct sx_scan_source *scan, struct sx_worker *worker,
                                 struct scan_worker *state, int32_t i) {
@@ -138,9 +155,10 @@ static enum sx_status scan_next(struct sx_source *source, struct sx_worker *work
     struct sx_scan_source *scan = (struct sx_scan_source *)source;
     struct scan_worker *state = &scan->workers[worker->index];
     *out_done = scan->never;
-    if (state->is_early) {
+    if (state->is_early && !scan->never) {
         state->is_early = false;
         scan_steps_order(scan, state);
+        SX_TRY(bring_first(scan, worker, state));
     }
     while (!*out_done) {
         int64_t rows = scan_next_chunk(scan, state);
@@ -148,6 +166,7 @@ static enum sx_status scan_next(struct sx_source *source, struct sx_worker *work
             SX_TRY(scan_take_batch(scan, worker, state));
             *out_done = !state->batch;
             scan_steps_order(scan, state);
+            SX_TRY(bring_first(scan, worker, state));
             continue;
         }
         worker->sequence = scan_chunk_sequence(state);
@@ -189,8 +208,13 @@ static void scan_prefetch(struct sx_source *source) {
         sx_scan_prefetch(scan->scan);
 }
 
-/* The first batch, and of it what the first step reads. */
-static enum sx_status scan_ahead(struct sx_source *source, struct sx_worker *worker) {
+static bool scan_spent(const struct sx_source *source, const struct sx_worker *worker) {
+    const struct sx_scan_source *scan = (const struct sx_scan_source *)source;
+    return !scan_has_chunk(&scan->workers[worker->index]) && sx_scan_is_spent(scan->scan);
+}
+
+/* The first batch, and of it what the first step reads; all of it where the link has time. */
+static enum sx_status scan_ahead(struct sx_source *source, struct sx_worker *worker, bool is_next) {
     struct sx_scan_source *scan = (struct sx_scan_source *)source;
     struct scan_worker *state = &scan->workers[worker->index];
     const struct sx_scan_plan *plan = &scan->plan->u.scan;
@@ -203,7 +227,8 @@ static enum sx_status scan_ahead(struct sx_source *source, struct sx_worker *wor
     if (state->n_order == 0)
         return scan_bring(scan, worker, state, plan->projection, plan->n_projection);
     const struct scan_step *first = &scan->steps[state->order[0]];
-    return scan_bring(scan, worker, state, first->columns, first->n_columns);
+    SX_TRY(scan_bring(scan, worker, state, first->columns, first->n_columns));
+    return is_next ? SX_OK : bring_rest(scan, worker, state);
 }
 
 static struct sx_source_size scan_size(const struct sx_source *source) {
@@ -335,6 +360,7 @@ static enum sx_status create_scan(struct sx_run *run, const struct sx_plan *plan
     scan->source.size = scan_size;
     scan->source.scan = &plan->u.scan;
     scan->source.ahead = scan->brings_ahead ? scan_ahead : NULL;
+    scan->source.spent = scan->brings_ahead ? scan_spent : NULL;
     *out_source = &scan->source;
     return SX_OK;
 }

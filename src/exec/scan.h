@@ -12,6 +12,7 @@ struct scan_step {
     int32_t n_columns;
     struct sx_evaluator conjunct; /* unless join is set */
     bool fallible;                /* the conjunct may raise an error */
+    bool is_wide;                 /* a guess: some row of every batch passes the conjunct */
     struct sx_join_build *join;
     const int32_t *keys; /* columns of the join's keys */
     enum sx_filter_reach reach;
@@ -42,6 +43,7 @@ struct scan_segment {
 struct scan_worker {
     struct sx_row_group *batch;
     bool is_early;                /* the batch was taken before the scan was opened */
+    bool has_begun;               /* a batch */
     struct sx_row_group **groups; /* of the batch */
     int n_groups;
     struct sx_decoder **decoders; /* one a row group and column, made when first read */
@@ -89,6 +91,8 @@ int64_t scan_next_chunk(const struct sx_scan_source *scan, struct scan_worker *s
 /* Whether all values of the column in the chunk are in [least, most], or NULL and are_nulls. */
 bool scan_chunk_is_within(const struct scan_worker *state, int32_t column, int64_t least, int64_t most,
                           bool are_nulls);
+/* Whether it will tell of some. */
+bool scan_has_chunk(const struct scan_worker *state);
 /* Number of the chunk's first row in the table. */
 int64_t scan_chunk_sequence(const struct scan_worker *state);
 /* Decodes columns for the rows that are left of the chunk, unless that is done. */
@@ -102,6 +106,8 @@ SX_MUST_CHECK enum sx_status scan_decode(struct sx_scan_source *scan, struct sx_
 SX_MUST_CHECK enum sx_status scan_steps_create(struct sx_scan_source *scan, struct sx_run *run,
                                                const struct sx_runtime_filter *filters, int n_filters,
                                                struct sx_error *error);
+/* Whether some row of each of so many batches is likely to pass. The join, if it is one's, is built. */
+bool scan_step_passes_some(const struct scan_step *step, int64_t n_batches);
 /* It looks at the join's bloom filter, which its table can't stand in for. */
 bool scan_step_needs_bloom(const struct scan_step *step);
 /* Sets worker->order by what has been measured so far; steps that drop next to nothing are left out if they

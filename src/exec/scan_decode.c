@@ -93,6 +93,11 @@ static bool find_range(struct scan_worker *state) {
     return false;
 }
 
+bool scan_has_chunk(const struct scan_worker *state) {
+    struct scan_worker at = *state;
+    return find_range(&at);
+}
+
 int64_t scan_next_chunk(const struct sx_scan_source *scan, struct scan_worker *state) {
     int64_t rows = 0;
     state->n_segments = 0;

@@ -23,6 +23,23 @@ static enum sx_status set_columns(struct scan_step *step, struct sx_run *run, co
     return SX_OK;
 }
 
+/* Comparisons for less or more, not for what is equal or alike. */
+static bool is_wide(const struct sx_expression *conjunct) {
+    if (conjunct->kind != SX_EXPR_CALL)
+        return false;
+    switch (conjunct->function) {
+    case SX_FN_NE:
+    case SX_FN_LT:
+    case SX_FN_LE:
+    case SX_FN_GT:
+    case SX_FN_GE:
+    case SX_FN_IS_NOT_NULL: return true;
+    case SX_FN_AND:
+    case SX_FN_OR: return is_wide(conjunct->arguments[0]) && is_wide(conjunct->arguments[1]);
+    default: return false;
+    }
+}
+
 static enum sx_status make_conjunct(struct scan_step *step, struct sx_run *run,
                                     const struct sx_scan_plan *plan, struct sx_expression *conjunct,
                                     struct sx_error *error) {
@@ -35,7 +52,16 @@ static enum sx_status make_conjunct(struct scan_step *step, struct sx_run *run,
     sx_expression_columns(conjunct, note_column, &set);
     SX_TRY(set_columns(step, run, set.used, plan->n_columns, error));
     step->fallible = sx_expression_fallible(conjunct);
+    step->is_wide = is_wide(conjunct);
     return sx_evaluator_init(run, &conjunct, 1, types, plan->n_columns, &step->conjunct, error);
+}
+
+bool scan_step_passes_some(const struct scan_step *step, int64_t n_batches) {
+    enum { KEYS_A_BATCH = 4 };
+    if (!step->join)
+        return step->is_wide;
+    const struct sx_join_info *info = step->reach != SX_REACH_RANK ? &step->join->all : &step->join->info;
+    return info->rows / KEYS_A_BATCH >= n_batches;
 }
 
 bool scan_step_needs_bloom(const struct scan_step *step) {

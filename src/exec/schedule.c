@@ -65,6 +65,13 @@ struct sx_pipeline *sx_schedule_behind(const struct sx_run *run) {
     return run->n_have_run < run->n_pipelines ? &run->pipelines[run->n_have_run] : NULL;
 }
 
+struct sx_pipeline *sx_schedule_ahead(const struct sx_run *run) {
+    for (int i = run->n_have_run; i < run->n_pipelines && i < run->n_have_run + WINDOW; i++)
+        if (!run->pipelines[i].has_run && run->pipelines[i].source->prefetch)
+            return &run->pipelines[i];
+    return NULL;
+}
+
 static void mark_run(struct sx_run *run, struct sx_pipeline **pipelines, int n) {
     for (int i = 0; i < n; i++)
         pipelines[i]->has_run = true;

@@ -15,4 +15,7 @@ int sx_schedule_next(struct sx_run *run, struct sx_pipeline **out);
 /* The first that has not run; NULL: there is none. */
 struct sx_pipeline *sx_schedule_behind(const struct sx_run *run);
 
+/* The first that has not run and reads from storage, of those near enough; NULL: there is none. */
+struct sx_pipeline *sx_schedule_ahead(const struct sx_run *run);
+
 #endif

@@ -373,6 +373,13 @@ void sx_scan_size(const struct sx_scan *scan, int64_t *out_batches, int64_t *out
     *out_bytes = scan->stored_bytes;
 }
 
+bool sx_scan_is_spent(struct sx_scan *scan) {
+    pthread_mutex_lock(&scan->storage->lock);
+    const bool is_spent = !scan->ready && scan->n_ahead == 0 && scan_peek(scan) < 0;
+    pthread_mutex_unlock(&scan->storage->lock);
+    return is_spent;
+}
+
 void sx_scan_prefetch(struct sx_scan *scan) {
     if (scan->n_units == 0)
         return;

@@ -90,6 +90,8 @@ SX_MUST_CHECK enum sx_status sx_scan_open(struct sx_storage *storage, const stru
 void sx_scan_close(struct sx_scan *scan);
 /* Batches of row groups and their columns' stored bytes, before any is pruned. */
 void sx_scan_size(const struct sx_scan *scan, int64_t *out_batches, int64_t *out_bytes);
+/* Whether all of it has been taken, or is read for those who wait for it. */
+bool sx_scan_is_spent(struct sx_scan *scan);
 /* Lets the reader pool begin ahead of the first sx_scan_next. */
 void sx_scan_prefetch(struct sx_scan *scan);
 
