@@ -84,18 +84,21 @@ static enum sx_status bring_rest(struct sx_scan_source *scan, struct sx_worker *
     return n > 0 ? scan_bring(scan, worker, state, state->bring, n) : SX_OK;
 }
 
-/* All workers begin at the same time, and the link would have nothing to do while each of them looks for the
- * rows of its first batch that are left. */
-static enum sx_status bring_first(struct sx_scan_source *scan, struct sx_worker *worker,
+/* Whether some row of each batch is likely to pass the first step: by those before, or a guess. */
+static bool passes_some(struct sx_scan_source *scan, const struct scan_step *first) {
+    int64_t n_batches, bytes;
+    if (atomic_load_explicit(&scan->n_tried, memory_order_relaxed) > 0)
+        return atomic_load_explicit(&scan->n_empty, memory_order_relaxed) == 0;
+    sx_scan_size(scan->scan, &n_batches, &bytes);
+    return scan_step_passes_some(first, n_batches);
+}
+
+/* All that the batch will need, if it will: else the link has nothing to do while workers look for the rows
+ * that are left, and what they need of one batch comes after what is only looked at of others. */
+static enum sx_status bring_batch(struct sx_scan_source *scan, struct sx_worker *worker,
                                   struct scan_worker *state) {
     const struct scan_step *first = state->n_order > 0 ? &scan->steps[state->order[0]] : NULL;
-    const bool is_first = !state->has_begun && state->batch;
-    int64_t n_batches, bytes;
-    state->has_begun = true;
-    if (!is_first || !first || !scan->brings_ahead)
-        return SX_OK;
-    sx_scan_size(scan->scan, &n_batches, &bytes);
-    if (!scan_step_passes_some(first, n_batches))
+    if (!scan->brings_ahead || !state->batch || !first || !passes_some(scan, first))
         return SX_OK;
     SX_TRY(scan_bring(scan, worker, state, first->columns, first->n_columns));
     return bring_rest(scan, worker, state);
@@ -123,7 +126,12 @@ static enum sx_status filter_chunk(struct sx_scan_source *scan, struct sx_worker
     struct scan_chunk *chunk = &state->work;
     for (int32_t i = 0; i < state->n_order && chunk->rows > 0; i++) {
         SX_TRY(take_step(scan, worker, state, i));
-        if (i == 0 && chunk->rows > 0 && scan->brings_ahead)
+        if (i > 0)
+            continue;
+        atomic_fetch_add_explicit(&scan->n_tried, 1, memory_order_relaxed);
+        if (chunk->rows == 0)
+            atomic_fetch_add_explicit(&scan->n_empty, 1, memory_order_relaxed);
+        else if (scan->brings_ahead)
             SX_TRY(bring_rest(scan, worker, state));
     }
     return SX_OK;
@@ -158,7 +166,7 @@ static enum sx_status scan_next(struct sx_source *source, struct sx_worker *work
     if (state->is_early && !scan->never) {
         state->is_early = false;
         scan_steps_order(scan, state);
-        SX_TRY(bring_first(scan, worker, state));
+        SX_TRY(bring_batch(scan, worker, state));
     }
     while (!*out_done) {
         int64_t rows = scan_next_chunk(scan, state);
@@ -166,7 +174,7 @@ static enum sx_status scan_next(struct sx_source *source, struct sx_worker *work
             SX_TRY(scan_take_batch(scan, worker, state));
             *out_done = !state->batch;
             scan_steps_order(scan, state);
-            SX_TRY(bring_first(scan, worker, state));
+            SX_TRY(bring_batch(scan, worker, state));
             continue;
         }
         worker->sequence = scan_chunk_sequence(state);

@@ -43,7 +43,6 @@ struct scan_segment {
 struct scan_worker {
     struct sx_row_group *batch;
     bool is_early;                /* the batch was taken before the scan was opened */
-    bool has_begun;               /* a batch */
     struct sx_row_group **groups; /* of the batch */
     int n_groups;
     struct sx_decoder **decoders; /* one a row group and column, made when first read */
@@ -69,8 +68,10 @@ struct sx_scan_source {
     bool brings_ahead; /* what is decoded later may come to the device meanwhile */
     struct scan_step *steps;
     int32_t n_steps;
-    bool *projected; /* per column */
-    bool never;      /* a join that filters it has no rows: nothing comes */
+    bool *projected;             /* per column */
+    bool never;                  /* a join that filters it has no rows: nothing comes */
+    atomic_int_fast64_t n_tried; /* chunks of which some rows were to pass a first step, */
+    atomic_int_fast64_t n_empty; /* and those of which none did */
     struct scan_worker *workers;
 };
 

@@ -23,7 +23,7 @@ static enum sx_status set_columns(struct scan_step *step, struct sx_run *run, co
     return SX_OK;
 }
 
-/* Comparisons for less or more, not for what is equal or alike. */
+/* Comparisons for what is less, more or different. */
 static bool is_wide(const struct sx_expression *conjunct) {
     if (conjunct->kind != SX_EXPR_CALL)
         return false;
@@ -33,6 +33,8 @@ static bool is_wide(const struct sx_expression *conjunct) {
     case SX_FN_LE:
     case SX_FN_GT:
     case SX_FN_GE:
+    case SX_FN_NOT_LIKE:
+    case SX_FN_NOT_LIKE_ESCAPE:
     case SX_FN_IS_NOT_NULL: return true;
     case SX_FN_AND:
     case SX_FN_OR: return is_wide(conjunct->arguments[0]) && is_wide(conjunct->arguments[1]);
