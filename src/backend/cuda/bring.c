@@ -13,10 +13,15 @@ static enum sx_status find_event(struct cuda_stream *stream, cudaEvent_t *event)
     return cuda_check(stream, cudaEventCreateWithFlags(event, cudaEventDisableTiming), "an event");
 }
 
+/* An event that later tickets have taken over comes later than asked for, never too early. */
+static cudaEvent_t *event_of(struct cuda_stream *stream, int64_t ticket) {
+    return &stream->ahead[ticket % CUDA_AHEAD_EVENTS];
+}
+
 enum sx_status cuda_bring_begin(struct cuda_stream *stream) {
     struct cuda_stream *bringer;
     SX_TRY(find_event(stream, &stream->brought));
-    SX_TRY(find_event(stream, &stream->ahead));
+    SX_TRY(find_event(stream, event_of(stream, cuda_bring_ticket(stream))));
     return cuda_own_stream(stream, &stream->device->bringer, &bringer);
 }
 
@@ -70,14 +75,18 @@ enum sx_status cuda_bring(struct cuda_stream *stream, const struct cuda_bring_co
 }
 
 enum sx_status cuda_bring_ahead(struct cuda_stream *stream, const struct cuda_bring_copy *copies, int64_t n) {
-    const cudaError_t result = issue(stream->device, copies, n, stream->ahead);
-    stream->is_ahead = true;
+    const cudaError_t result = issue(stream->device, copies, n, *event_of(stream, ++stream->n_ahead));
     return result == cudaSuccess ? SX_OK : cuda_check(stream, result, "a copy to the device");
 }
 
-enum sx_status cuda_bring_wait(struct cuda_stream *stream) {
-    if (!stream->is_ahead)
+enum sx_status cuda_bring_wait(struct cuda_stream *stream, int64_t ticket) {
+    if (ticket <= stream->n_awaited)
         return SX_OK;
-    stream->is_ahead = false;
-    return cuda_check(stream, cudaStreamWaitEvent(stream->handle, stream->ahead, 0), "a copy to the device");
+    stream->n_awaited = ticket;
+    return cuda_check(stream, cudaStreamWaitEvent(stream->handle, *event_of(stream, ticket), 0),
+                      "a copy to the device");
+}
+
+void cuda_bring_join(const struct cuda_stream *stream, int64_t ticket) {
+    (void)cudaEventSynchronize(stream->ahead[ticket % CUDA_AHEAD_EVENTS]);
 }

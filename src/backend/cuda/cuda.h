@@ -57,6 +57,9 @@ struct cuda_device {
 
 struct cuda_allocator; /* memory.c */
 
+/* More of a stream's tickets than are mostly waited for one by one. */
+enum { CUDA_AHEAD_EVENTS = 4 };
+
 struct cuda_stream {
     struct sx_stream base; /* first; base.pool is the stream's device memory */
     struct cuda_device *device;
@@ -72,9 +75,11 @@ struct cuda_stream {
     void *select_scratch;            /* on the device; zeroed but for selections that are under way */
     char *staging;                   /* pinned */
     size_t staging_used;
-    cudaStream_t aside;         /* of cuda_read; NULL until it is first needed */
-    cudaEvent_t brought, ahead; /* of cuda_bring and cuda_bring_ahead; NULL until they are first needed */
-    bool is_ahead;              /* the stream has still to wait for the latter */
+    cudaStream_t aside;                   /* of cuda_read; NULL until it is first needed */
+    cudaEvent_t brought;                  /* of cuda_bring; NULL until it is first needed */
+    cudaEvent_t ahead[CUDA_AHEAD_EVENTS]; /* of cuda_bring_ahead, by turns; likewise */
+    int64_t n_ahead;                      /* calls of it; the stream waits for those up to n_awaited */
+    int64_t n_awaited;
     struct cuda_clock *clock;
     struct cuda_stream *next_idle;
     uint32_t n_syncs;
@@ -195,7 +200,14 @@ SX_MUST_CHECK enum sx_status cuda_bring(struct cuda_stream *stream, const struct
 /* The same, but the stream does not wait: what needs the bytes calls cuda_bring_wait in front. */
 SX_MUST_CHECK enum sx_status cuda_bring_ahead(struct cuda_stream *stream,
                                               const struct cuda_bring_copy *copies, int64_t n);
-SX_MUST_CHECK enum sx_status cuda_bring_wait(struct cuda_stream *stream);
+/* Of the next cuda_bring_ahead. */
+static inline int64_t cuda_bring_ticket(const struct cuda_stream *stream) {
+    return stream->n_ahead + 1;
+}
+/* For the copies of the ticket and of all before it; 0: none. */
+SX_MUST_CHECK enum sx_status cuda_bring_wait(struct cuda_stream *stream, int64_t ticket);
+/* The calling thread waits. */
+void cuda_bring_join(const struct cuda_stream *stream, int64_t ticket);
 
 /* ---- cufile.c ---- */
 

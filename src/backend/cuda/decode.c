@@ -51,7 +51,7 @@ void sx_cuda_decoder_destroy(struct sx_stream *base, struct sx_decoder *decoder)
     if (!decoder)
         return;
     if (decoder->ahead_bytes > 0) /* copies may still read what the owner frees */
-        (void)cudaEventSynchronize(stream->ahead);
+        cuda_bring_join(stream, decoder->ahead_ticket);
     decode_ahead_end(stream, decoder);
     release_copies(decoder);
     sx_buffer_release(decoder->chunk.owner);
@@ -162,9 +162,19 @@ static struct decode_column *entries_of(struct decode_call *call, int r) {
     return call->dictionaries[r].n_pages > 0 ? &call->dictionaries[r] : NULL;
 }
 
+static int64_t last_ticket(const struct decode_call *call) {
+    int64_t last = 0;
+    for (int r = 0; r < call->n_reads; r++)
+        for (int p = 0; p < call->reads[r].n_parts; p++) {
+            const int64_t ticket = call->reads[r].parts[p].decoder->ahead_ticket;
+            last = ticket > last ? ticket : last;
+        }
+    return last;
+}
+
 /* Copies brought ahead are waited for first: a synchronisation after a failure covers them, too. */
 static enum sx_status issue(struct decode_call *call) {
-    SX_TRY(cuda_bring_wait(call->stream));
+    SX_TRY(cuda_bring_wait(call->stream, last_ticket(call)));
     for (int r = 0; r < call->n_reads; r++)
         SX_TRY(decode_list(call, r));
     call->place = (struct sx_decode_place){-1, -1};

@@ -52,6 +52,7 @@ static bool bring_span(struct cuda_stream *stream, struct sx_decoder *decoder, i
         return false;
     }
     decoder->copies[s].stored = made;
+    decoder->ahead_ticket = cuda_bring_ticket(stream);
     *copy = (struct cuda_bring_copy){made->data, span->bytes, span->length_bytes};
     return true;
 }

@@ -126,8 +126,9 @@ void cuda_stream_free(struct cuda_stream *stream) {
     (void)cudaFreeHost(stream->staging);
     if (stream->brought)
         (void)cudaEventDestroy(stream->brought);
-    if (stream->ahead)
-        (void)cudaEventDestroy(stream->ahead);
+    for (int i = 0; i < CUDA_AHEAD_EVENTS; i++)
+        if (stream->ahead[i])
+            (void)cudaEventDestroy(stream->ahead[i]);
     if (stream->aside)
         (void)cudaStreamDestroy(stream->aside);
     if (stream->handle)
