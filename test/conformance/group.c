@@ -3,18 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "group_reference.h"
-
-enum { MAX_KEYS = 10, MAX_AGGREGATES = 20, MAX_WORKERS = 3 };
-
-#define TYPE(name)           \
-    (struct sx_type) {       \
-        SX_TYPE_##name, 0, 0 \
-    }
-#define DECIMAL(precision, scale)             \
-    (struct sx_type) {                        \
-        SX_TYPE_DECIMAL, (precision), (scale) \
-    }
+#include "group_case.h"
 
 /* ---- running a group by ---- */
 
@@ -234,13 +223,7 @@ static void check_run(struct conformance *c, struct run *run) {
 
 /* ---- making inputs ---- */
 
-struct columns {
-    struct sx_tensor keys[MAX_KEYS];
-    struct sx_tensor inputs[MAX_AGGREGATES];
-    struct sx_tensor filters[MAX_AGGREGATES];
-};
-
-static void release_columns(struct columns *columns) {
+static void release_columns(struct group_columns *columns) {
     for (int k = 0; k < MAX_KEYS; k++)
         sx_tensor_release(&columns->keys[k]);
     for (int a = 0; a < MAX_AGGREGATES; a++) {
@@ -249,7 +232,7 @@ static void release_columns(struct columns *columns) {
     }
 }
 
-static struct sx_aggregate_spec aggregate_of(enum sx_aggregate function, struct sx_type input) {
+struct sx_aggregate_spec group_aggregate_of(enum sx_aggregate function, struct sx_type input) {
     struct sx_aggregate_spec spec = {function, input, input};
     const bool is_float = input.id == SX_TYPE_F32 || input.id == SX_TYPE_F64;
     if (function == SX_AGG_COUNT || function == SX_AGG_COUNT_STAR)
@@ -301,27 +284,12 @@ static enum sx_status constant_of(struct conformance *c, struct sx_tensor *colum
 
 /* ---- the matrix ---- */
 
-struct shape {
-    int64_t rows;
-    enum conformance_fill fill;
-    double null_share;
-    int n_workers;
-    bool filtered;
-    bool dictionaries;
-    unsigned constant_keys;   /* a bit per key */
-    unsigned constant_inputs; /* a bit per aggregate */
-    unsigned left_alone;      /* a bit per aggregate */
-    bool shared;              /* sums and counts of one type are of one column */
-    int64_t chunk_rows;
-    int64_t max_rows;
-};
-
 static bool adds(enum sx_aggregate function) {
     return function == SX_AGG_SUM || function == SX_AGG_AVG;
 }
 
 /* A column that was made for a sum before, which aggregate a may have, too; -1: there is none. */
-static int column_to_share(const struct sx_group_spec *spec, const struct columns *columns, int a) {
+static int column_to_share(const struct sx_group_spec *spec, const struct group_columns *columns, int a) {
     const struct sx_type type = spec->aggregates[a].input;
     if (!adds(spec->aggregates[a].function) && spec->aggregates[a].function != SX_AGG_COUNT)
         return -1;
@@ -335,7 +303,7 @@ static int column_to_share(const struct sx_group_spec *spec, const struct column
 }
 
 static enum sx_status make_column(struct conformance *c, const struct sx_group_spec *spec,
-                                  const struct shape *shape, int a, struct columns *columns) {
+                                  const struct group_shape *shape, int a, struct group_columns *columns) {
     const int shared = shape->shared ? column_to_share(spec, columns, a) : -1;
     if (shared < 0)
         return make_input(c, &spec->aggregates[a], shape->rows, shape->fill, shape->null_share,
@@ -345,7 +313,7 @@ static enum sx_status make_column(struct conformance *c, const struct sx_group_s
 }
 
 static enum sx_status make_columns(struct conformance *c, const struct sx_group_spec *spec,
-                                   const struct shape *shape, struct columns *columns) {
+                                   const struct group_shape *shape, struct group_columns *columns) {
     for (int k = 0; k < spec->n_keys; k++) {
         SX_TRY(conformance_column(c, spec->key_types[k], shape->rows, shape->fill, shape->null_share,
                                   &columns->keys[k]));
@@ -365,14 +333,14 @@ static enum sx_status make_columns(struct conformance *c, const struct sx_group_
     return SX_OK;
 }
 
-static void check_shape(struct conformance *c, const struct sx_group_spec *base, const struct shape *shape,
-                        const char *what) {
+void group_check_shape(struct conformance *c, const struct sx_group_spec *base,
+                       const struct group_shape *shape, const char *what) {
     struct sx_group_spec spec = *base;
     if (!conformance_takes(c))
         return;
     spec.n_workers = shape->n_workers;
     spec.expected_rows = (double)shape->rows * 0.5 * (int)shape->fill; /* right, far too many, or too few */
-    struct columns columns = {0};
+    struct group_columns columns = {0};
     char title[160];
     snprintf(title, sizeof title, "%s, %lld rows, fill %d, nulls %g, %d workers%s%s", what,
              (long long)shape->rows, (int)shape->fill, shape->null_share, shape->n_workers,
@@ -388,6 +356,8 @@ static void check_shape(struct conformance *c, const struct sx_group_spec *base,
                       .max_rows = shape->max_rows ? shape->max_rows : 777,
                       .dictionaries = shape->dictionaries};
     const enum sx_status status = make_columns(c, &spec, shape, &columns);
+    if (shape->order && status == SX_OK)
+        group_put_in_order(c, shape, run.chunk_rows, &columns.keys[0]);
     if (CONFORM(c, status == SX_OK, "%s: %s", title, c->error.text))
         check_run(c, &run);
     release_columns(&columns);
@@ -404,20 +374,20 @@ enum { N_KEY_TYPES = sizeof key_types / sizeof key_types[0] };
 
 static void conform_key_types(struct conformance *c) {
     const struct sx_aggregate_spec aggregates[] = {
-        aggregate_of(SX_AGG_COUNT_STAR, TYPE(NULLTYPE)), aggregate_of(SX_AGG_SUM, DECIMAL(15, 2)),
-        aggregate_of(SX_AGG_MIN, TYPE(VARCHAR)), aggregate_of(SX_AGG_AVG, TYPE(I32))};
+        group_aggregate_of(SX_AGG_COUNT_STAR, TYPE(NULLTYPE)), group_aggregate_of(SX_AGG_SUM, DECIMAL(15, 2)),
+        group_aggregate_of(SX_AGG_MIN, TYPE(VARCHAR)), group_aggregate_of(SX_AGG_AVG, TYPE(I32))};
     for (int t = 0; t < N_KEY_TYPES; t++)
         for (int r = 0; r < conformance_n_rows; r++)
             for (int f = FILL_RANDOM; f <= FILL_SORTED; f++) {
                 const struct sx_group_spec spec = {1, &key_types[t], 4, aggregates, 1, 0};
-                const struct shape shape = {.rows = conformance_rows[r],
-                                            .fill = (enum conformance_fill)f,
-                                            .null_share = (r + f) % 2 ? 0.2 : 0,
-                                            .n_workers = 1 + (t + r + f) % MAX_WORKERS,
-                                            .dictionaries = f == FILL_FEW_VALUES || f == FILL_EXTREMES,
-                                            .constant_keys = r % 4 == 3 && f == FILL_SORTED};
+                const struct group_shape shape = {.rows = conformance_rows[r],
+                                                  .fill = (enum conformance_fill)f,
+                                                  .null_share = (r + f) % 2 ? 0.2 : 0,
+                                                  .n_workers = 1 + (t + r + f) % MAX_WORKERS,
+                                                  .dictionaries = f == FILL_FEW_VALUES || f == FILL_EXTREMES,
+                                                  .constant_keys = r % 4 == 3 && f == FILL_SORTED};
                 char name[SX_TYPE_NAME_BYTES];
-                check_shape(c, &spec, &shape, sx_type_name(key_types[t], name));
+                group_check_shape(c, &spec, &shape, sx_type_name(key_types[t], name));
             }
 }
 
@@ -453,19 +423,19 @@ static int functions_of(struct sx_type type, struct sx_aggregate_spec *specs) {
         const bool is_best = f == SX_AGG_MIN || f == SX_AGG_MAX;
         if ((is_sum && !adds) || (is_best && id == SX_TYPE_INTERVAL))
             continue;
-        specs[n++] = aggregate_of((enum sx_aggregate)f, type);
+        specs[n++] = group_aggregate_of((enum sx_aggregate)f, type);
     }
     return n;
 }
 
-static void conform_aggregates(struct conformance *c, struct sx_type type, const struct shape *shape) {
+static void conform_aggregates(struct conformance *c, struct sx_type type, const struct group_shape *shape) {
     struct sx_aggregate_spec specs[MAX_AGGREGATES];
     const int n = functions_of(type, specs);
     char name[SX_TYPE_NAME_BYTES], what[64];
     for (int l = 0; l < N_KEY_LISTS; l++) {
         const struct sx_group_spec spec = {key_counts[l], key_lists[l], n, specs, 1, 0};
         snprintf(what, sizeof what, "%d keys, aggregates of %s", key_counts[l], sx_type_name(type, name));
-        check_shape(c, &spec, shape, what);
+        group_check_shape(c, &spec, shape, what);
     }
 }
 
@@ -475,17 +445,17 @@ static void conform_aggregate_types(struct conformance *c) {
     for (int t = 0; t <= N_KEY_TYPES; t++)
         for (int r = 0; r < 4; r++)
             for (int v = 0; v < 4; v++) {
-                const struct shape shape = {.rows = rows[r],
-                                            .fill = (enum conformance_fill)((v + t) % 4),
-                                            .null_share = v == 0   ? 0
-                                                          : v == 3 ? 0.95
-                                                                   : 0.3,
-                                            .n_workers = 1 + (v + r) % MAX_WORKERS,
-                                            .filtered = v % 2,
-                                            .dictionaries = v == 2 || v == 3,
-                                            .constant_inputs = v == 2 ? 0x5a : 0,
-                                            .left_alone = v == 3 ? 0x21 : 0,
-                                            .shared = v % 2 == 0};
+                const struct group_shape shape = {.rows = rows[r],
+                                                  .fill = (enum conformance_fill)((v + t) % 4),
+                                                  .null_share = v == 0   ? 0
+                                                                : v == 3 ? 0.95
+                                                                         : 0.3,
+                                                  .n_workers = 1 + (v + r) % MAX_WORKERS,
+                                                  .filtered = v % 2,
+                                                  .dictionaries = v == 2 || v == 3,
+                                                  .constant_inputs = v == 2 ? 0x5a : 0,
+                                                  .left_alone = v == 3 ? 0x21 : 0,
+                                                  .shared = v % 2 == 0};
                 conform_aggregates(c, t < N_KEY_TYPES ? key_types[t] : interval, &shape);
             }
 }
@@ -493,50 +463,50 @@ static void conform_aggregate_types(struct conformance *c) {
 /* Few groups of equal inputs without nulls: sums are shared and taken in blocks. */
 static void conform_few_groups(struct conformance *c) {
     const struct sx_aggregate_spec aggregates[] = {
-        aggregate_of(SX_AGG_SUM, DECIMAL(15, 2)),  aggregate_of(SX_AGG_AVG, DECIMAL(15, 2)),
-        aggregate_of(SX_AGG_SUM, TYPE(I64)),       aggregate_of(SX_AGG_COUNT, TYPE(I64)),
-        aggregate_of(SX_AGG_SUM, TYPE(U64)),       aggregate_of(SX_AGG_SUM, TYPE(U8)),
-        aggregate_of(SX_AGG_COUNT_STAR, TYPE(I8)),
+        group_aggregate_of(SX_AGG_SUM, DECIMAL(15, 2)),  group_aggregate_of(SX_AGG_AVG, DECIMAL(15, 2)),
+        group_aggregate_of(SX_AGG_SUM, TYPE(I64)),       group_aggregate_of(SX_AGG_COUNT, TYPE(I64)),
+        group_aggregate_of(SX_AGG_SUM, TYPE(U64)),       group_aggregate_of(SX_AGG_SUM, TYPE(U8)),
+        group_aggregate_of(SX_AGG_COUNT_STAR, TYPE(I8)),
     };
     for (int fill = FILL_RANDOM; fill <= FILL_EXTREMES; fill++)
         for (int workers = 1; workers <= MAX_WORKERS; workers++) {
             const struct sx_type keys[] = {TYPE(VARCHAR), TYPE(BOOL)};
             const struct sx_group_spec spec = {2, keys, 7, aggregates, 1, 0};
-            const struct shape shape = {.rows = 20011,
-                                        .fill = (enum conformance_fill)fill,
-                                        .n_workers = workers,
-                                        .dictionaries = true,
-                                        .shared = workers % 2 == 1};
-            check_shape(c, &spec, &shape, "few groups");
+            const struct group_shape shape = {.rows = 20011,
+                                              .fill = (enum conformance_fill)fill,
+                                              .n_workers = workers,
+                                              .dictionaries = true,
+                                              .shared = workers % 2 == 1};
+            group_check_shape(c, &spec, &shape, "few groups");
         }
 }
 
 /* More groups than an index in the cache holds. */
 static void conform_many_groups(struct conformance *c) {
-    const struct sx_aggregate_spec aggregates[] = {aggregate_of(SX_AGG_SUM, TYPE(I32)),
-                                                   aggregate_of(SX_AGG_MAX, TYPE(VARCHAR))};
-    const struct sx_aggregate_spec of_one[] = {aggregate_of(SX_AGG_SUM, TYPE(I32)),
-                                               aggregate_of(SX_AGG_AVG, TYPE(I32)),
-                                               aggregate_of(SX_AGG_COUNT, TYPE(I32))};
+    const struct sx_aggregate_spec aggregates[] = {group_aggregate_of(SX_AGG_SUM, TYPE(I32)),
+                                                   group_aggregate_of(SX_AGG_MAX, TYPE(VARCHAR))};
+    const struct sx_aggregate_spec of_one[] = {group_aggregate_of(SX_AGG_SUM, TYPE(I32)),
+                                               group_aggregate_of(SX_AGG_AVG, TYPE(I32)),
+                                               group_aggregate_of(SX_AGG_COUNT, TYPE(I32))};
     static const struct sx_type integer[] = {{SX_TYPE_I64, 0, 0}};
     static const struct sx_type strings[] = {{SX_TYPE_VARCHAR, 0, 0}, {SX_TYPE_I32, 0, 0}};
     for (int workers = 1; workers <= 2; workers++) {
-        struct shape shape = {
+        struct group_shape shape = {
             .rows = 400000, .n_workers = workers, .chunk_rows = 50000, .max_rows = 10000, .null_share = 0.01};
         const struct sx_group_spec narrow = {1, integer, 1, aggregates, 1, 0};
-        check_shape(c, &narrow, &shape, "many integers");
+        group_check_shape(c, &narrow, &shape, "many integers");
         shape.fill = FILL_SORTED;
-        check_shape(c, &narrow, &shape, "many sorted integers");
+        group_check_shape(c, &narrow, &shape, "many sorted integers");
         const struct sx_group_spec shared = {1, integer, 3, of_one, 1, 0};
         shape.shared = true;
         shape.null_share = workers == 1 ? 0 : 0.01;
-        check_shape(c, &shared, &shape, "many sorted integers with sums of one column");
+        group_check_shape(c, &shared, &shape, "many sorted integers with sums of one column");
         shape.shared = false;
         shape.null_share = 0.01;
         shape.rows = 200000;
         shape.fill = FILL_RANDOM;
         const struct sx_group_spec wide = {2, strings, 2, aggregates, 1, 0};
-        check_shape(c, &wide, &shape, "many strings");
+        group_check_shape(c, &wide, &shape, "many strings");
     }
 }
 
@@ -544,15 +514,15 @@ static void conform_many_groups(struct conformance *c) {
 static void conform_crowded(struct conformance *c) {
     enum { ROWS = 250000, GROUPS = 21000 };
     struct sx_aggregate_spec aggregates[MAX_AGGREGATES];
-    struct columns columns = {0};
+    struct group_columns columns = {0};
     const struct sx_type key = TYPE(I64);
     const struct sx_group_spec spec = {1, &key, MAX_AGGREGATES, aggregates, 1, 0};
-    const struct shape shape = {.rows = ROWS, .constant_inputs = ~1U};
+    const struct group_shape shape = {.rows = ROWS, .constant_inputs = ~1U};
     const struct group_input input = {
         .spec = &spec, .keys = columns.keys, .inputs = columns.inputs, .rows = ROWS};
     struct run run = {.input = &input, .title = "crowded", .chunk_rows = 50000, .max_rows = 10000};
     for (int a = 0; a < MAX_AGGREGATES; a++)
-        aggregates[a] = aggregate_of(a % 2 ? SX_AGG_MIN : SX_AGG_MAX, TYPE(VARCHAR));
+        aggregates[a] = group_aggregate_of(a % 2 ? SX_AGG_MIN : SX_AGG_MAX, TYPE(VARCHAR));
     const enum sx_status status = make_columns(c, &spec, &shape, &columns);
     if (CONFORM(c, status == SX_OK, "crowded: %s", c->error.text)) {
         int64_t *values = columns.keys[0].values;
@@ -574,11 +544,11 @@ static void ignore_batch(struct conformance *c, void *context, const struct sx_b
 /* With any limit the group by ends well or says that memory is short, and gives everything back. */
 static void conform_memory_limit(struct conformance *c) {
     const struct sx_type keys[] = {TYPE(I64), TYPE(VARCHAR)};
-    const struct sx_aggregate_spec aggregates[] = {aggregate_of(SX_AGG_SUM, TYPE(I32)),
-                                                   aggregate_of(SX_AGG_MIN, TYPE(VARCHAR))};
+    const struct sx_aggregate_spec aggregates[] = {group_aggregate_of(SX_AGG_SUM, TYPE(I32)),
+                                                   group_aggregate_of(SX_AGG_MIN, TYPE(VARCHAR))};
     const struct sx_group_spec spec = {2, keys, 2, aggregates, 2, 0};
-    const struct shape shape = {.rows = 30000, .n_workers = 2};
-    struct columns columns = {0};
+    const struct group_shape shape = {.rows = 30000, .n_workers = 2};
+    struct group_columns columns = {0};
     const struct group_input input = {
         .spec = &spec, .keys = columns.keys, .inputs = columns.inputs, .rows = shape.rows};
     struct run run = {.input = &input, .title = "memory limit", .chunk_rows = 3000, .max_rows = 5000};
@@ -604,7 +574,7 @@ static void conform_memory_limit(struct conformance *c) {
 }
 
 static void conform_overflow(struct conformance *c, int n_workers) {
-    const struct sx_aggregate_spec sum = aggregate_of(SX_AGG_SUM, TYPE(I128));
+    const struct sx_aggregate_spec sum = group_aggregate_of(SX_AGG_SUM, TYPE(I128));
     const struct sx_group_spec spec = {0, NULL, 1, &sum, n_workers, 0};
     const struct sx_scalar highest = {.type = TYPE(I128), .v.i128 = SX_I128_MAX / 2 + 1};
     struct sx_tensor column = {0};
@@ -656,6 +626,7 @@ void conform_group(struct conformance *c) {
         conform_crowded(c);
     if (conformance_takes(c))
         conform_memory_limit(c);
+    conform_group_order(c);
     conform_overflow(c, 1);
     conform_overflow(c, 2);
     conform_cancel(c);

@@ -107,6 +107,30 @@ static void test_one_sink_one_pipeline(void) {
     assert(is_through(&made));
 }
 
+static void made_prefetch(struct sx_source *source) {
+    (void)source;
+}
+
+/* What reads from storage next, past those that do not, and past those that have run. */
+static void test_ahead(void) {
+    struct made_run made;
+    make(&made, (const int64_t[]){9, 9, 1, 9, 9, 9});
+    need(&made, 2, 1);
+    made.sources[0].source.prefetch = made.sources[3].source.prefetch = made_prefetch;
+    assert(sx_schedule_ahead(&made.run) == &made.pipelines[0]);
+    assert(NEXT_IS(&made, 0));
+    assert(sx_schedule_behind(&made.run) == &made.pipelines[1]);
+    assert(sx_schedule_ahead(&made.run) == &made.pipelines[3]);
+    assert(NEXT_IS(&made, 1));
+    assert(NEXT_IS(&made, 2));
+    assert(sx_schedule_ahead(&made.run) == &made.pipelines[3]);
+    assert(NEXT_IS(&made, 3));
+    assert(!sx_schedule_ahead(&made.run));
+    assert(NEXT_IS(&made, 4));
+    assert(NEXT_IS(&made, 5));
+    assert(is_through(&made));
+}
+
 static void test_no_more_than_workers(void) {
     struct made_run made;
     make(&made, (const int64_t[]){1, 1, 1, 1, 1, 1});
@@ -178,6 +202,7 @@ int main(void) {
     test_short_ones_join();
     test_long_one_is_last();
     test_one_sink_one_pipeline();
+    test_ahead();
     test_no_more_than_workers();
     test_bytes();
     test_one_table_one_scan();

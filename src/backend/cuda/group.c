@@ -297,6 +297,7 @@ void sx_cuda_group_destroy(struct sx_stream *base, struct sx_group *group) {
     if (group->turn)
         (void)cudaEventDestroy(group->turn);
     pthread_mutex_destroy(&group->lock);
+    free(group->stretches);
     free(group->keys);
     free(group->aggregates);
     free(group->blocks);

@@ -45,6 +45,13 @@ struct cuda_group_aggregate {
 };
 enum { CUDA_GROUP_STATE_ARRAYS = 4 };
 
+/* Keys from `least` to `most` that batches in order have brought, and the groups of these two. */
+struct cuda_group_stretch {
+    int64_t least, most;
+    int64_t least_group, most_group;
+};
+enum cuda_group_order { CUDA_GROUP_ORDER_UNKNOWN, CUDA_GROUP_IN_ORDER, CUDA_GROUP_NOT_IN_ORDER };
+
 struct sx_group {
     pthread_mutex_t lock; /* held during an update */
     bool is_broken;       /* an update failed half-way: the table may lead into its batch */
@@ -60,7 +67,11 @@ struct sx_group {
     double new_share;                     /* of the last update's rows, those that made a group */
     struct cuda_group_array hashes;
     struct sx_buffer *slots;
-    int64_t n_slots; /* 0 or a power of two */
+    int64_t n_slots; /* 0 or a power of two; 0 while groups come in order */
+    /* group_runs.c */
+    _Atomic(enum cuda_group_order) order;
+    struct cuda_group_stretch *stretches; /* ascending, no two meet */
+    int n_stretches, room_stretches;
     /* bytes of strings: blocks, the last of which has room */
     struct sx_buffer **blocks;
     int n_blocks;
@@ -117,7 +128,8 @@ struct cuda_group_search {
     int64_t rows;
     struct cuda_group_numbers numbers; /* the result */
     struct sx_buffer *numbers_buffer;
-    struct sx_buffer *new_rows; /* int32_t */
+    struct sx_buffer *new_rows; /* int32_t; where runs begin */
+    struct sx_buffer *flags;    /* of rows where they do */
     struct sx_buffer **hashes;  /* of dictionaries' entries, by key */
     bool *borrowed;             /* by key: see group_strings.c */
 };
@@ -128,7 +140,33 @@ SX_MUST_CHECK enum sx_status cuda_group_search_begin(struct cuda_stream *stream,
 /* Makes the new groups. */
 SX_MUST_CHECK enum sx_status cuda_group_search_end(struct cuda_stream *stream, struct sx_group *group,
                                                    struct cuda_group_search *search);
+/* Makes groups of these rows, which no table tells of. */
+SX_MUST_CHECK enum sx_status cuda_group_append(struct cuda_stream *stream, struct sx_group *group,
+                                               const struct cuda_group_search *search,
+                                               const int32_t *new_rows, int64_t n_new);
 void cuda_group_search_release(const struct sx_group *group, struct cuda_group_search *search);
+
+/* ---- group_runs.c: group numbers without a table, as long as batches come in the order of their key ---- */
+
+struct cuda_group_order_of_batch {
+    bool is_known; /* else nothing was looked for */
+    bool is_ascending;
+    bool are_short; /* see struct cuda_group_runs */
+    int64_t n_runs;
+    int64_t least, most; /* keys */
+};
+
+/* Whether the rows come in the order of their key, and where runs of equal ones begin. Waits for the stream,
+ * in front of the caller's turn. */
+SX_MUST_CHECK enum sx_status cuda_group_find_runs(struct cuda_stream *stream, const struct sx_group *group,
+                                                  struct cuda_group_search *search,
+                                                  struct cuda_group_order_of_batch *out_order);
+/* The caller's turn: the numbers, if the batch's keys are between those of others or meet them at an end;
+ * *out_taken false: they are not, and a table will be needed from now on. */
+SX_MUST_CHECK enum sx_status cuda_group_take_runs(struct cuda_stream *stream, struct sx_group *group,
+                                                  struct cuda_group_search *search,
+                                                  const struct cuda_group_order_of_batch *order,
+                                                  bool *out_taken);
 
 /* ---- group_strings.c; `borrowed` is by key ---- */
 

@@ -197,7 +197,8 @@ __global__ void publish(const struct cuda_group_key *keys, int n_keys, struct cu
         for (int k = 0; k < n_keys; k++)
             store_key(keys[k], row, group);
         hashes[group] = hash;
-        table.slots[~numbers[row]] = slot_of(hash, false, group);
+        if (table.slots)
+            table.slots[~numbers[row]] = slot_of(hash, false, group);
     }
 }
 

@@ -1,8 +1,8 @@
 /* COUNT, SUM and AVG. A sum is a wide integer to which every value is added exactly: see struct
  * cuda_group_sum. Without keys a thread has the sum of integers in registers. Up to some dozen groups each
  * thread adds to words of its own; up to some thousand the threads of a block share words in shared memory;
- * else atomics go to the groups in global memory. Floating point is read twice: first for the digits that the
- * batch has, 8 bytes a row. */
+ * else, where rows come in runs of one group, a thread adds up a run; else atomics go to the groups in global
+ * memory. Floating point is read twice: first for the digits that the batch has, 8 bytes a row. */
 #include "backend/cuda/group_kernel.h"
 
 /* Stands for the type of a value where rows are only counted. */
@@ -150,7 +150,7 @@ __device__ static inline void flush(const struct cuda_group_sums &sums, int64_t 
     }
 }
 
-/* ---- the four ways ---- */
+/* ---- the five ways ---- */
 
 enum { ONE_ROWS = 4 /* that a thread reads at the same time */, ONE_MOST_BLOCKS = 132 * 8 };
 
@@ -305,6 +305,25 @@ __global__ void sum_many(struct cuda_group_input input, struct cuda_group_sums s
     }
 }
 
+/* A thread for each run. */
+template <typename T>
+__global__ void sum_runs(struct cuda_group_input input, struct cuda_group_sums sums, T) {
+    const struct cuda_group_runs &runs = input.rows.runs;
+    for (int64_t run = cuda_thread(); run < runs.n; run += cuda_threads()) {
+        const int64_t end = run + 1 < runs.n ? runs.begins[run + 1] : input.rows.n;
+        sx_u128 total = 0;
+        group_word rows = 0;
+        for (int64_t row = runs.begins[run]; row < end; row++)
+            if (group_takes(input, row)) {
+                if constexpr (words_of<T>::value > 0)
+                    total += (sx_u128)(sx_i128)cuda_load<T>(input.values, row);
+                rows++;
+            }
+        const group_word words[] = {(group_word)total, (group_word)(total >> 64)};
+        flush<T>(sums, cuda_group_of_run(&runs, run), words, 0, rows);
+    }
+}
+
 enum { SHARED_BYTES = 47 << 10, SHARED_ROWS = 32 /* a thread, at least */ };
 
 static unsigned one_blocks(int64_t n) {
@@ -324,6 +343,11 @@ static void launch_sum(cudaStream_t stream, const struct cuda_group_input &input
             const bool is_plain = input.values.layout == CUDA_FLAT && !input.values.valid &&
                                   !input.has_filter && !input.all_null;
             SX_LAUNCH(sum_one, one_blocks(n), CUDA_THREADS, 0, stream, input, sums, is_plain, zero);
+            return;
+        }
+    if constexpr (N == 0 || N == 2)
+        if (input.rows.runs.are_short) {
+            SX_LAUNCH(sum_runs, cuda_blocks(input.rows.runs.n), CUDA_THREADS, 0, stream, input, sums, zero);
             return;
         }
     if (narrow && group_is_few(n_groups, N + 1))

@@ -81,7 +81,8 @@ static enum sx_status upload_keys(struct cuda_stream *stream, const struct sx_gr
     if (!keys)
         return sx_error_set(&stream->base.error, SX_OUT_OF_MEMORY, "no memory for keys");
     for (int k = 0; k < group->n_keys; k++)
-        keys[k] = key_of(&group->keys[k], &search->keys[k], search->hashes[k], search->borrowed[k]);
+        keys[k] = key_of(&group->keys[k], &search->keys[k], search->hashes ? search->hashes[k] : NULL,
+                         search->borrowed && search->borrowed[k]);
     enum sx_status status = cuda_upload_buffer(stream, keys, (size_t)group->n_keys * sizeof *keys, out_keys);
     free(keys);
     return status;
@@ -170,30 +171,49 @@ enum sx_status cuda_group_search_begin(struct cuda_stream *stream, struct sx_gro
 
 /* ---- new groups ---- */
 
+/* Of these rows. */
+static enum sx_status publish(struct cuda_stream *stream, struct sx_group *group,
+                              const struct cuda_group_search *search, struct cuda_group_table table,
+                              const int32_t *new_rows, int64_t n_new) {
+    struct sx_buffer *keys;
+    group->new_share = (double)n_new / (double)search->rows;
+    if (n_new == 0)
+        return SX_OK;
+    SX_TRY(cuda_group_grow(stream, group, group->key_capacity, group->n_groups + n_new, grow_keys));
+    SX_TRY(upload_keys(stream, group, search, &keys));
+    cuda_group_publish(stream->handle, keys->data, group->n_keys, table, search->numbers, new_rows, n_new,
+                       group->n_groups, group->hashes.buffer->data);
+    sx_buffer_release(keys);
+    return cuda_launched(stream, "new groups");
+}
+
+enum sx_status cuda_group_append(struct cuda_stream *stream, struct sx_group *group,
+                                 const struct cuda_group_search *search, const int32_t *new_rows,
+                                 int64_t n_new) {
+    SX_TRY(publish(stream, group, search, (struct cuda_group_table){0}, new_rows, n_new));
+    group->n_groups += n_new;
+    return SX_OK;
+}
+
 enum sx_status cuda_group_search_end(struct cuda_stream *stream, struct sx_group *group,
                                      struct cuda_group_search *search) {
     const int64_t n_new = cuda_counter(stream, CUDA_GROUP_NEW);
     const int64_t bytes = cuda_counter(stream, CUDA_GROUP_KEY_BYTES);
-    group->new_share = (double)n_new / (double)search->rows;
+    SX_TRY(publish(stream, group, search, table_of(group), search->new_rows->data, n_new));
     if (n_new == 0)
         return SX_OK;
-    struct sx_buffer *keys;
-    SX_TRY(cuda_group_grow(stream, group, group->key_capacity, group->n_groups + n_new, grow_keys));
-    SX_TRY(upload_keys(stream, group, search, &keys));
-    cuda_group_publish(stream->handle, keys->data, group->n_keys, table_of(group), search->numbers,
-                       search->new_rows->data, n_new, group->n_groups, group->hashes.buffer->data);
     cuda_group_resolve(stream->handle, table_of(group), search->numbers);
-    enum sx_status status = cuda_launched(stream, "new groups");
+    enum sx_status status = cuda_launched(stream, "numbers of new groups");
     if (status == SX_OK && bytes > 0)
         status = cuda_group_copy_strings(stream, group, search->borrowed, n_new, (size_t)bytes);
     if (status == SX_OK)
         status = cuda_group_borrow_strings(stream, group, search->keys, search->borrowed);
-    sx_buffer_release(keys);
     group->n_groups += n_new;
     return status;
 }
 
 void cuda_group_search_release(const struct sx_group *group, struct cuda_group_search *search) {
+    sx_buffer_release(search->flags);
     sx_buffer_release(search->numbers_buffer);
     sx_buffer_release(search->new_rows);
     for (int k = 0; search->hashes && k < group->n_keys; k++)

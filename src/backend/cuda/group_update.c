@@ -11,6 +11,7 @@ struct update {
     const struct sx_tensor *filters;
     int64_t rows;
     struct cuda_group_search search;
+    struct cuda_group_order_of_batch order;
 };
 
 static bool is_left_alone(const struct update *update, int a) {
@@ -250,19 +251,19 @@ static void add_aggregate(const struct update *update, int a) {
     }
 }
 
-static enum sx_status run_update(struct update *update, const struct sx_tensor *keys) {
+static enum sx_status run_update(struct update *update) {
     struct cuda_stream *stream = update->stream;
     struct sx_group *group = update->group;
-    bool any_range;
+    bool any_range, has_numbers = group->n_keys == 0;
     group->rows_left = group->rows_left > (double)update->rows ? group->rows_left - (double)update->rows : 0;
-    update->search.keys = keys;
-    update->search.rows = update->rows;
-    if (group->n_keys > 0)
+    if (!has_numbers)
+        SX_TRY(cuda_group_take_runs(stream, group, &update->search, &update->order, &has_numbers));
+    if (!has_numbers)
         SX_TRY(cuda_group_search_begin(stream, group, &update->search));
     SX_TRY(find_ranges(update, &any_range));
-    if (group->n_keys > 0 || any_range)
+    if (!has_numbers || any_range)
         SX_TRY(cuda_sync_counters(stream, "new groups of a batch"));
-    if (group->n_keys > 0)
+    if (!has_numbers)
         SX_TRY(cuda_group_search_end(stream, group, &update->search));
     SX_TRY(cuda_group_grow_states(stream, group, group->n_groups));
     for (int a = 0; a < group->n_aggregates; a++)
@@ -285,12 +286,15 @@ enum sx_status sx_cuda_group_update(struct sx_stream *base, struct sx_group *gro
         return SX_OK;
     struct update update = {
         .stream = stream, .group = group, .inputs = inputs, .filters = filters, .rows = rows};
+    update.search.keys = keys;
+    update.search.rows = rows;
+    enum sx_status found = cuda_group_find_runs(stream, group, &update.search, &update.order);
     pthread_mutex_lock(&group->lock);
     enum sx_status status = group->is_broken
                                 ? sx_error_set(&base->error, SX_CANCELLED, "another worker has failed")
                                 : cuda_group_take_turn(stream, group);
     if (status == SX_OK) {
-        status = run_update(&update, keys);
+        status = found == SX_OK ? run_update(&update) : found;
         group->is_broken = status != SX_OK;
     }
     cuda_group_search_release(group, &update.search);

@@ -6,6 +6,7 @@
 #include <cuda_runtime_api.h>
 
 #include "backend/cuda/column.h"
+#include "tensor/semantics.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -22,12 +23,31 @@ struct cuda_group_key {
     bool is_borrowed; /* strings' bytes stay where the input has them */
 };
 
+/* A batch whose rows come in the order of their key: run r is of the rows from begins[r] to begins[r + 1]. */
+enum { CUDA_GROUP_SHORT_RUN = 32 };
+struct cuda_group_runs {
+    const int32_t *begins; /* NULL: no such batch */
+    int64_t n;             /* at least one */
+    bool are_short;        /* none has more than CUDA_GROUP_SHORT_RUN rows */
+    int64_t head, tail;    /* groups of the first and of the last run; -1: new */
+    int64_t first;         /* number of the first new group; the others follow, as their runs do */
+};
+
+SX_BOTH int64_t cuda_group_of_run(const struct cuda_group_runs *runs, int64_t run) {
+    if (run == 0 && runs->head >= 0)
+        return runs->head;
+    if (run == runs->n - 1 && runs->tail >= 0)
+        return runs->tail;
+    return runs->first + run - (runs->head >= 0);
+}
+
 /* Group numbers of n rows. `width` 0: no keys, every row is of group 0; otherwise int32_t or int64_t. While
  * groups are looked for, ~slot where the row's group is new. */
 struct cuda_group_numbers {
     void *numbers;
     int32_t width;
     int64_t n;
+    struct cuda_group_runs runs;
 };
 
 /* Open addressing with linear probing. A slot is zero (empty), or the hash's high 24 bits, a bit that tells
@@ -54,7 +74,8 @@ void cuda_group_flag_new(cudaStream_t stream, struct cuda_group_table table,
  */
 void cuda_group_new_bytes(cudaStream_t stream, const struct cuda_group_key *keys, int n_keys, int64_t n_rows,
                           const int32_t *new_rows, const int64_t *n_new, int64_t *bytes);
-/* New group i gets number `first` + i: writes keys (views as they are) and hash, and the slot. */
+/* New group i gets number `first` + i: writes keys (views as they are) and hash, and the slot, unless the
+ * table has none. */
 void cuda_group_publish(cudaStream_t stream, const struct cuda_group_key *keys, int n_keys,
                         struct cuda_group_table table, struct cuda_group_numbers numbers,
                         const int32_t *new_rows, int64_t n_new, int64_t first, uint64_t *hashes);
@@ -63,6 +84,23 @@ void cuda_group_resolve(cudaStream_t stream, struct cuda_group_table table,
                         struct cuda_group_numbers numbers);
 /* Puts n groups into an empty table. */
 void cuda_group_rehash(cudaStream_t stream, struct cuda_group_table table, const uint64_t *hashes, int64_t n);
+
+/* ---- group_runs.cu: rows in the order of their key ---- */
+
+enum {
+    CUDA_GROUP_DESCENT,
+    CUDA_GROUP_LONG_RUN,
+    CUDA_GROUP_FIRST_KEY,
+    CUDA_GROUP_LAST_KEY,
+    CUDA_GROUP_RUN_FACTS
+};
+/* flags[row] = a run begins there; `key` is FLAT, of 32 or 64 bits and without NULL. All facts
+ * are zero before. The first two are 1 where a key is less than the one in front of it, and where a run has
+ * more than CUDA_GROUP_SHORT_RUN rows; the others are the ends' keys. Bytes per row: the key, and 1. */
+void cuda_group_begin_runs(cudaStream_t stream, struct cuda_column key, int64_t n, uint8_t *flags,
+                           int64_t *facts);
+/* The numbers by numbers.runs. Bytes per row: 1, and the number. */
+void cuda_group_number_runs(cudaStream_t stream, const uint8_t *flags, struct cuda_group_numbers numbers);
 
 /* ---- aggregates ---- */
 
@@ -103,7 +141,8 @@ void cuda_group_count(cudaStream_t stream, struct cuda_group_input input, int64_
                       unsigned long long *counts);
 /* `narrow`: the batch's values lie within three words above first_narrow, bits for the number of rows
  * included (always true of integers, whose first_narrow is 0). Bytes per row: the value and its group's
- * number; with many groups a sector of sums at a random place to read and write. */
+ * number; with many groups a sector of sums at a random place to read and write, but in runs the sums once a
+ * run. */
 void cuda_group_sum(cudaStream_t stream, struct cuda_group_input input, int64_t n_groups,
                     struct cuda_group_sums sums, bool narrow, int32_t first_narrow);
 /* range[0] = max of 1 + highest bit, range[1] = max of CUDA_GROUP_BITS - lowest bit, over finite values. */
