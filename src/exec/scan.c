@@ -236,7 +236,7 @@ static enum sx_status scan_ahead(struct sx_source *source, struct sx_worker *wor
         return scan_bring(scan, worker, state, plan->projection, plan->n_projection);
     const struct scan_step *first = &scan->steps[state->order[0]];
     SX_TRY(scan_bring(scan, worker, state, first->columns, first->n_columns));
-    return is_next && (first->join || !first->is_wide) ? SX_OK : bring_rest(scan, worker, state);
+    return is_next ? SX_OK : bring_rest(scan, worker, state);
 }
 
 static struct sx_source_size scan_size(const struct sx_source *source) {
