@@ -34,7 +34,7 @@ static bool is_short(const struct sx_run *run, const struct sx_source *source, i
     return source->size && size.batches < run->n_workers;
 }
 
-static bool reads_same(const struct sx_pipeline *a, const struct sx_pipeline *b) {
+bool sx_schedule_reads_same(const struct sx_pipeline *a, const struct sx_pipeline *b) {
     const struct sx_scan_plan *x = a->source->scan, *y = b->source->scan;
     return x && y && sx_scans_same_files(x, y);
 }
@@ -43,9 +43,9 @@ static bool may_join(const struct round *round, const struct sx_pipeline *pipeli
     if (pipeline->has_run || !is_ready(pipeline) || !is_short(round->run, pipeline->source, out_bytes) ||
         *out_bytes > round->bytes_left)
         return false;
-    bool same = reads_same(round->first, pipeline);
+    bool same = sx_schedule_reads_same(round->first, pipeline);
     for (int i = 0; i < round->n && !same; i++)
-        same = reads_same(round->pipelines[i], pipeline);
+        same = sx_schedule_reads_same(round->pipelines[i], pipeline);
     return !same;
 }
 

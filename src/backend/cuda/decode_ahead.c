@@ -5,6 +5,7 @@
 #include "backend/cuda/cache.h"
 #include "backend/cuda/decode.h"
 #include "backend/cuda/inflate.h"
+#include "observe/trace.h"
 
 /* Of the device's memory. */
 enum { AHEAD_SHARE = 16 };
@@ -57,6 +58,18 @@ static bool bring_span(struct cuda_stream *stream, struct sx_decoder *decoder, i
     return true;
 }
 
+static enum sx_status bring(struct cuda_stream *stream, const struct cuda_bring_copy *copies, int64_t n) {
+    if (n == 0)
+        return SX_OK;
+    int64_t bytes = 0;
+    for (int64_t i = 0; i < n; i++)
+        bytes += (int64_t)copies[i].bytes;
+    const int64_t began_ns = sx_span_begin(stream->base.lane);
+    const enum sx_status status = cuda_bring_ahead(stream, copies, n);
+    sx_span_end(stream->base.lane, SX_SPAN_COPY, "upload of pinned memory", began_ns, bytes, 0);
+    return status;
+}
+
 enum sx_status sx_cuda_decode_ahead(struct sx_stream *base, struct sx_decoder *const *decoders, int n) {
     struct cuda_stream *stream;
     SX_TRY(cuda_enter(base, &stream));
@@ -70,7 +83,7 @@ enum sx_status sx_cuda_decode_ahead(struct sx_stream *base, struct sx_decoder *c
                 has_room = bring_span(stream, decoders[i], s, &copies[n_copies]);
                 n_copies += has_room;
             }
-    const enum sx_status status = n_copies > 0 ? cuda_bring_ahead(stream, copies, n_copies) : SX_OK;
+    const enum sx_status status = bring(stream, copies, n_copies);
     free(copies);
     return status;
 }
