@@ -1,8 +1,8 @@
 /* The group by on the host's side.
  *
  * Groups are numbered from 0 in the order in which they came. Everything about them is in arrays by number:
- * keys, hashes, and one to three arrays for each aggregate. One hash table finds the number from the keys;
- * all workers share it, one update at a time.
+ * keys, hashes, and one to three arrays for each aggregate. One hash table finds the number from the keys,
+ * but where batches come in the order of theirs (group_runs.c); all workers share it, one update at a time.
  *
  * Device bytes per group: hash 8 (until the end), slots 16 to 32 (the load is at most a half, with all of a
  * batch's rows counted as groups), per key its width (strings: 16 and their bytes beyond 12) and 1; COUNT 8;
