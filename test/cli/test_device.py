@@ -142,6 +142,23 @@ def check_sort(tables):
             check_equal(tables, DuckDB(tables), sql, "--fallback", "forbid")
 
 
+def check_ordered_groups(tables):
+    """Rows in the order of their key need no table of groups."""
+    directory = os.path.join(tables.directory, "..", "ordered")
+    os.makedirs(directory)
+    in_order = [n // 3 for n in range(20_000)]
+    sql = "SELECT k, count(*) AS n, sum(v) AS v FROM t GROUP BY k ORDER BY k"
+    schema = pa.schema([pa.field("k", pa.int64(), nullable=False), pa.field("v", pa.int64(), nullable=False)])
+    for name, keys, is_ordered in (("ascending", in_order, True), ("descending", in_order[::-1], False), ("twice", in_order * 2, False)):
+        path = os.path.join(directory, f"{name}.parquet")
+        pq.write_table(pa.table({"k": keys, "v": [k * 7 for k in keys]}, schema=schema), path, use_dictionary=False)
+        found = Tables(globs={"t": path})
+        ran = [launches(kernel, found, sql, directory) > 0 for kernel in ("number_runs", "sum_runs", "find_runs")]
+        require(ran == [is_ordered, is_ordered, not is_ordered], f"{name}: number_runs, sum_runs, find_runs ran: {ran}")
+        with environment(STACHIO_DEVICE="cuda", STACHIO_CUDA_LIBRARY=EMULATED):
+            check_equal(found, DuckDB(found), sql, "--fallback", "forbid", order=(0,))
+
+
 def check_duckdb_threads(tables):
     """Where DuckDB answers beside a GPU it has all processors, whatever the GPU's workers are."""
     with environment(STACHIO_DEVICE=None, STACHIO_CUDA_LIBRARY=EMULATED):
@@ -230,7 +247,7 @@ def main():
     checks = Checks()
     with scratch_directory() as scratch:
         tables = make_tables(os.path.join(scratch, "tables"))
-        for check in [check_without_gpu, check_environment] + ([check_emulated, check_inflate, check_sort, check_duckdb_threads, check_files, check_ranks, check_links] if os.path.exists(EMULATED) else []):
+        for check in [check_without_gpu, check_environment] + ([check_emulated, check_inflate, check_sort, check_ordered_groups, check_duckdb_threads, check_files, check_ranks, check_links] if os.path.exists(EMULATED) else []):
             with checks.case(check.__name__):
                 check(tables)
     checks.finish()

@@ -71,7 +71,8 @@ struct sx_group {
     /* group_runs.c */
     _Atomic(enum cuda_group_order) order;
     struct cuda_group_stretch *stretches; /* ascending, no two meet */
-    int n_stretches, room_stretches;
+    int n_stretches;
+    int64_t room_stretches;
     /* bytes of strings: blocks, the last of which has room */
     struct sx_buffer **blocks;
     int n_blocks;

@@ -2,14 +2,14 @@
  * of a table stored in that order do, runs of equal keys are groups. A group of another batch can only be met
  * at the ends of what is known so far: stretches of keys, which batches prolong or lie between. The first
  * batch that does neither ends this, and all groups go into a hash table. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "backend/cuda/group.h"
 #include "backend/cuda/launch.h"
+#include "base/array.h"
 
 enum {
-    LEAST_ROWS = 1 << 12, /* of a first batch: for few rows a table costs less than a wait */
+    LEAST_ROWS = 1 << 12, /* of a first batch: a guess at where a table costs less than a wait */
     MOST_STRETCHES = 1 << 12
 };
 
@@ -99,14 +99,11 @@ static bool find_place(const struct sx_group *group, const struct cuda_group_ord
 }
 
 static enum sx_status make_room(struct cuda_stream *stream, struct sx_group *group) {
-    if (group->n_stretches < group->room_stretches)
-        return SX_OK;
-    const int room = group->room_stretches ? 2 * group->room_stretches : 16;
-    struct cuda_group_stretch *grown = realloc(group->stretches, (size_t)room * sizeof *grown);
+    struct cuda_group_stretch *grown =
+        sx_array_grow(group->stretches, sizeof *grown, group->n_stretches, &group->room_stretches);
     if (!grown)
         return sx_error_set(&stream->base.error, SX_OUT_OF_MEMORY, "no memory for groups");
     group->stretches = grown;
-    group->room_stretches = room;
     return SX_OK;
 }
 
@@ -131,6 +128,7 @@ static enum sx_status number(struct cuda_stream *stream, struct sx_group *group,
                             &search->numbers_buffer, &stream->base.error));
     numbers->numbers = search->numbers_buffer->data;
     cuda_group_number_runs(stream->handle, search->flags->data, *numbers);
+    SX_TRY(cuda_launched(stream, "numbers of runs"));
     return cuda_group_append(stream, group, search, runs->begins + (runs->head >= 0), runs->n - n_known);
 }
 
