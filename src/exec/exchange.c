@@ -270,9 +270,9 @@ static enum sx_status exchange_open(struct sx_source *source, struct sx_worker *
     return SX_OK;
 }
 
-static enum sx_status exchange_ahead(struct sx_source *source, struct sx_worker *worker, bool is_next) {
+static enum sx_status exchange_ahead(struct sx_source *source, struct sx_worker *worker, enum sx_ahead when) {
     const struct sx_pipeline *first = ((struct sx_exchange *)source)->sink->sink.driven;
-    return first->source->ahead ? first->source->ahead(first->source, worker, is_next) : SX_OK;
+    return first->source->ahead ? first->source->ahead(first->source, worker, when) : SX_OK;
 }
 
 static void exchange_prefetch(struct sx_source *source) {

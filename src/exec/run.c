@@ -170,24 +170,6 @@ static void wait_for_event(struct sx_worker *worker, int64_t n_events) {
     sx_span_end(worker->stream->lane, SX_SPAN_WAIT, "other ranks", began_ns, 0, 0);
 }
 
-enum sx_status sx_pipeline_step(struct sx_worker *worker, const struct sx_pipeline *pipeline,
-                                bool *out_done) {
-    const struct sx_pipeline *outer = worker->pipeline;
-    struct sx_operator *caller = account(worker, &pipeline->source->base);
-    struct sx_batch batch = {0};
-    worker->pipeline = pipeline;
-    worker->is_starved = false;
-    *out_done = false;
-    enum sx_status status = next_batch(worker, pipeline->source, &batch, out_done);
-    if (status == SX_OK && !*out_done && !worker->is_starved)
-        status = sx_emit(worker, 0, &batch);
-    if (status == SX_OK && *out_done && pipeline->next) /* which may need what this one has left behind */
-        status = sx_synchronise(worker, "the end of a pipeline");
-    worker->pipeline = outer;
-    account(worker, caller);
-    return status;
-}
-
 /* ---- what comes next ---- */
 
 /* The next pipeline that reads from storage, where things may go on at the same time; or NULL. */
@@ -217,9 +199,45 @@ static enum sx_status look_ahead(struct sx_worker *worker) {
         repeats(run, pipeline))
         return SX_OK;
     struct sx_operator *caller = account(worker, &source->base);
-    const bool is_next = pipeline == sx_schedule_behind(run);
-    const enum sx_status status =
-        name_operator(worker, &source->base, source->ahead(source, worker, is_next));
+    const enum sx_ahead when = pipeline == sx_schedule_behind(run) ? SX_AHEAD_NEXT : SX_AHEAD_LATER;
+    const enum sx_status status = name_operator(worker, &source->base, source->ahead(source, worker, when));
+    account(worker, caller);
+    return status;
+}
+
+/* Before the worker works on a batch, so that the link has something to do meanwhile. `is_last`: its pipeline
+ * is, of the round. */
+static enum sx_status look_on(struct sx_worker *worker, struct sx_source *source, bool is_last) {
+    if (!source->spent || !source->ahead || worker->run->options.overlap >= SX_OVERLAP_IO)
+        return SX_OK;
+    if (source->spent(source, worker))
+        return is_last ? look_ahead(worker) : SX_OK;
+    return name_operator(worker, &source->base, source->ahead(source, worker, SX_AHEAD_SAME));
+}
+
+static enum sx_status work_on(struct sx_worker *worker, struct sx_source *source, bool is_last,
+                              struct sx_batch *batch) {
+    const enum sx_status status = look_on(worker, source, is_last);
+    if (status == SX_OK)
+        return sx_emit(worker, 0, batch);
+    sx_batch_release(batch);
+    return status;
+}
+
+enum sx_status sx_pipeline_step(struct sx_worker *worker, const struct sx_pipeline *pipeline,
+                                bool *out_done) {
+    const struct sx_pipeline *outer = worker->pipeline;
+    struct sx_operator *caller = account(worker, &pipeline->source->base);
+    struct sx_batch batch = {0};
+    worker->pipeline = pipeline;
+    worker->is_starved = false;
+    *out_done = false;
+    enum sx_status status = next_batch(worker, pipeline->source, &batch, out_done);
+    if (status == SX_OK && !*out_done && !worker->is_starved)
+        status = work_on(worker, pipeline->source, false, &batch);
+    if (status == SX_OK && *out_done && pipeline->next) /* which may need what this one has left behind */
+        status = sx_synchronise(worker, "the end of a pipeline");
+    worker->pipeline = outer;
     account(worker, caller);
     return status;
 }
@@ -246,13 +264,7 @@ static enum sx_status drain_source(struct sx_worker *worker, const struct sx_pip
             continue;
         }
         worker->sequence += (int64_t)pipeline->index << SX_SEQUENCE_BITS;
-        if (is_last && source->spent && source->spent(source, worker))
-            status = look_ahead(worker);
-        if (status != SX_OK) {
-            sx_batch_release(&batch);
-            return status;
-        }
-        SX_TRY(sx_emit(worker, 0, &batch));
+        SX_TRY(work_on(worker, source, is_last, &batch));
     }
     if (sink->drained)
         sink->drained(sink, worker);

@@ -43,6 +43,13 @@ struct sx_source_size {
     int64_t bytes;   /* stored ones that are read for them; INT64_MAX: nobody knows what comes */
 };
 
+/* Why a source is asked to look ahead. */
+enum sx_ahead {
+    SX_AHEAD_SAME, /* the worker has work on a batch of the same source */
+    SX_AHEAD_NEXT, /* it has had all of the pipeline in front */
+    SX_AHEAD_LATER /* the same, and between the two come others that need nothing of storage */
+};
+
 /* Gives batches. `open` (may be NULL) is called once before the workers start; what it makes on its worker's
  * stream it gives to the others by sx_synchronise. */
 struct sx_source {
@@ -61,10 +68,9 @@ struct sx_source {
     const struct sx_scan_plan *scan; /* what it is a scan of; NULL: of nothing */
     /* May be NULL. Whether the worker will get no further batch. True may come late. */
     bool (*spent)(const struct sx_source *source, const struct sx_worker *worker);
-    /* May be NULL: the worker has had all of another pipeline's source. What it will need first may be
-     * brought to the device; all that it will need of its first batch, where others come before (not
-     * `is_next`), which need nothing of storage. */
-    enum sx_status (*ahead)(struct sx_source *source, struct sx_worker *worker, bool is_next);
+    /* May be NULL. What the worker's next batch will need first may be brought to the device; or all that it
+     * will need, if it is likely to be asked for. */
+    enum sx_status (*ahead)(struct sx_source *source, struct sx_worker *worker, enum sx_ahead when);
     /* An exchange's sending half, whose pipelines this source drives; else NULL. Batches come in any order
      * then, and all workers take them to the end, whatever the sink still wants: other ranks wait for what is
      * sent meanwhile. */

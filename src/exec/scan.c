@@ -73,15 +73,16 @@ static enum sx_status narrow(struct sx_scan_source *scan, struct sx_worker *work
     return SX_OK;
 }
 
-/* What the later steps and the answer need: rows have passed the first step, so all of it will be asked for,
- * mostly. */
+/* What the later steps and the answer need of the batch: rows pass the first step, so all of it will be asked
+ * for, mostly. */
 static enum sx_status bring_rest(struct sx_scan_source *scan, struct sx_worker *worker,
-                                 struct scan_worker *state) {
+                                 struct scan_worker *state, struct scan_taken *batch) {
+    const bool *decoded = batch == &state->now ? state->work.decoded : NULL;
     int32_t n = 0;
     for (int32_t c = 0; c < scan->plan->u.scan.n_columns; c++)
-        if (!state->work.decoded[c] && used_later(scan, state, 1, c))
+        if (!(decoded && decoded[c]) && used_later(scan, state, 1, c))
             state->bring[n++] = c;
-    return n > 0 ? scan_bring(scan, worker, state, state->bring, n) : SX_OK;
+    return n > 0 ? scan_bring(scan, worker, batch, state->bring, n) : SX_OK;
 }
 
 /* Whether some row of each batch is likely to pass the first step: by those before, or a guess. */
@@ -93,15 +94,28 @@ static bool passes_some(struct sx_scan_source *scan, const struct scan_step *fir
     return scan_step_passes_some(first, n_batches);
 }
 
+static const struct scan_step *first_step(const struct sx_scan_source *scan,
+                                          const struct scan_worker *state) {
+    return state->n_order > 0 ? &scan->steps[state->order[0]] : NULL;
+}
+
+static enum sx_status bring_first(struct sx_scan_source *scan, struct sx_worker *worker,
+                                  const struct scan_worker *state, struct scan_taken *batch) {
+    const struct sx_scan_plan *plan = &scan->plan->u.scan;
+    const struct scan_step *first = first_step(scan, state);
+    return first ? scan_bring(scan, worker, batch, first->columns, first->n_columns)
+                 : scan_bring(scan, worker, batch, plan->projection, plan->n_projection);
+}
+
 /* All that the batch will need, if it will: else the link has nothing to do while workers look for the rows
  * that are left, and what they need of one batch comes after what is only looked at of others. */
 static enum sx_status bring_batch(struct sx_scan_source *scan, struct sx_worker *worker,
-                                  struct scan_worker *state) {
-    const struct scan_step *first = state->n_order > 0 ? &scan->steps[state->order[0]] : NULL;
-    if (!scan->brings_ahead || !state->batch || !first || !passes_some(scan, first))
+                                  struct scan_worker *state, struct scan_taken *batch) {
+    const struct scan_step *first = first_step(scan, state);
+    if (!scan->brings_ahead || !batch->first || !first || !passes_some(scan, first))
         return SX_OK;
-    SX_TRY(scan_bring(scan, worker, state, first->columns, first->n_columns));
-    return bring_rest(scan, worker, state);
+    SX_TRY(bring_first(scan, worker, state, batch));
+    return bring_rest(scan, worker, state, batch);
 }
 
 /* Only rows that pass the state's step i are left. */
@@ -132,7 +146,7 @@ static enum sx_status filter_chunk(struct sx_scan_source *scan, struct sx_worker
         if (chunk->rows == 0)
             atomic_fetch_add_explicit(&scan->n_empty, 1, memory_order_relaxed);
         else if (scan->brings_ahead)
-            SX_TRY(bring_rest(scan, worker, state));
+            SX_TRY(bring_rest(scan, worker, state, &state->now));
     }
     return SX_OK;
 }
@@ -163,18 +177,13 @@ static enum sx_status scan_next(struct sx_source *source, struct sx_worker *work
     struct sx_scan_source *scan = (struct sx_scan_source *)source;
     struct scan_worker *state = &scan->workers[worker->index];
     *out_done = scan->never;
-    if (state->is_early && !scan->never) {
-        state->is_early = false;
-        scan_steps_order(scan, state);
-        SX_TRY(bring_batch(scan, worker, state));
-    }
     while (!*out_done) {
         int64_t rows = scan_next_chunk(scan, state);
         if (rows == 0) {
             SX_TRY(scan_take_batch(scan, worker, state));
-            *out_done = !state->batch;
+            *out_done = !state->now.first;
             scan_steps_order(scan, state);
-            SX_TRY(bring_batch(scan, worker, state));
+            SX_TRY(bring_batch(scan, worker, state, &state->now));
             continue;
         }
         worker->sequence = scan_chunk_sequence(state);
@@ -218,25 +227,26 @@ static void scan_prefetch(struct sx_source *source) {
 
 static bool scan_spent(const struct sx_source *source, const struct sx_worker *worker) {
     const struct sx_scan_source *scan = (const struct sx_scan_source *)source;
-    return !scan_has_chunk(&scan->workers[worker->index]) && sx_scan_is_spent(scan->scan);
+    const struct scan_worker *state = &scan->workers[worker->index];
+    return !state->next.first && !scan_has_chunk(state) && sx_scan_is_spent(scan->scan);
 }
 
-/* The first batch, and of it what the first step reads; all of it where the link has time. */
-static enum sx_status scan_ahead(struct sx_source *source, struct sx_worker *worker, bool is_next) {
+/* The next batch, and of it what the first step reads; all of it where the link has time, or it will be asked
+ * for. */
+static enum sx_status scan_ahead(struct sx_source *source, struct sx_worker *worker, enum sx_ahead when) {
     struct sx_scan_source *scan = (struct sx_scan_source *)source;
     struct scan_worker *state = &scan->workers[worker->index];
-    const struct sx_scan_plan *plan = &scan->plan->u.scan;
-    if (state->batch)
+    if (state->next.first || scan_has_chunk(state))
         return SX_OK;
     SX_TRY(scan_take_early(scan, worker, state));
-    if (!state->batch)
+    if (!state->next.first)
         return SX_OK;
     scan_steps_order(scan, state);
-    if (state->n_order == 0)
-        return scan_bring(scan, worker, state, plan->projection, plan->n_projection);
-    const struct scan_step *first = &scan->steps[state->order[0]];
-    SX_TRY(scan_bring(scan, worker, state, first->columns, first->n_columns));
-    return is_next ? SX_OK : bring_rest(scan, worker, state);
+    SX_TRY(bring_first(scan, worker, state, &state->next));
+    const struct scan_step *first = first_step(scan, state);
+    const bool needs_all =
+        when == SX_AHEAD_LATER || (when == SX_AHEAD_SAME && first && passes_some(scan, first));
+    return first && needs_all ? bring_rest(scan, worker, state, &state->next) : SX_OK;
 }
 
 static struct sx_source_size scan_size(const struct sx_source *source) {
@@ -253,7 +263,8 @@ static void scan_destroy(struct sx_run *run, struct sx_operator *op) {
             continue;
         reset_chunk(scan, state, 0);
         sx_batch_release(&state->work.columns);
-        scan_drop_batch(scan, &run->workers[w], state);
+        scan_drop_batch(scan, &run->workers[w], &state->now);
+        scan_drop_batch(scan, &run->workers[w], &state->next);
     }
     for (int32_t i = 0; i < scan->n_steps; i++) {
         sx_evaluator_release(run, &scan->steps[i].conjunct);

@@ -40,18 +40,22 @@ struct scan_segment {
     int64_t first, rows;
 };
 
-struct scan_worker {
-    struct sx_row_group *batch;
-    bool is_early;                /* the batch was taken before the scan was opened */
-    struct sx_row_group **groups; /* of the batch */
+/* Row groups that a worker has taken. */
+struct scan_taken {
+    struct sx_row_group *first; /* NULL: none */
+    struct sx_row_group **groups;
     int n_groups;
-    struct sx_decoder **decoders; /* one a row group and column, made when first read */
-    int group, range;             /* where the next chunk begins */
+    struct sx_decoder **decoders;  /* one a row group and column, made when first read */
+    struct scan_segment *segments; /* room for a chunk's, and for the parts of a decoding */
+    struct sx_decode_part *parts;
+};
+
+struct scan_worker {
+    struct scan_taken now, next; /* in work, and what may come to the device meanwhile */
+    int group, range;            /* where the next chunk begins */
     int64_t row;
-    struct scan_segment *segments; /* of the chunk */
-    int n_segments;
-    struct sx_decode_part *parts; /* scratch of a decoding: parts, a read for each column, its column */
-    struct sx_column_read *reads;
+    int n_segments;               /* of the chunk */
+    struct sx_column_read *reads; /* scratch of a decoding: a read for each column, its column */
     int32_t *read_columns;
     int32_t *order; /* steps in the order in which this worker takes them */
     int32_t n_order;
@@ -77,16 +81,16 @@ struct sx_scan_source {
 
 /* ---- scan_decode.c ---- */
 
-/* The next row groups; none are left where state->batch is NULL afterwards. */
+/* The next row groups; none are left where state->now.first is NULL afterwards. */
 SX_MUST_CHECK enum sx_status scan_take_batch(struct sx_scan_source *scan, struct sx_worker *worker,
                                              struct scan_worker *state);
-void scan_drop_batch(struct sx_scan_source *scan, struct sx_worker *worker, struct scan_worker *state);
-/* The same in front of the scan's opening, or nothing: see sx_scan_next_early. */
+/* Fills state->next for scan_take_batch, or leaves it: see sx_scan_next_early. */
 SX_MUST_CHECK enum sx_status scan_take_early(struct sx_scan_source *scan, struct sx_worker *worker,
                                              struct scan_worker *state);
+void scan_drop_batch(struct sx_scan_source *scan, struct sx_worker *worker, struct scan_taken *batch);
 /* The columns' bytes may begin to come to the device, for all of the batch. */
 SX_MUST_CHECK enum sx_status scan_bring(struct sx_scan_source *scan, struct sx_worker *worker,
-                                        struct scan_worker *state, const int32_t *columns, int32_t n_columns);
+                                        struct scan_taken *batch, const int32_t *columns, int32_t n_columns);
 /* Takes rows of the batch for the next chunk, and tells how many; 0: the batch is through. */
 int64_t scan_next_chunk(const struct sx_scan_source *scan, struct scan_worker *state);
 /* Whether all values of the column in the chunk are in [least, most], or NULL and are_nulls. */
