@@ -159,7 +159,9 @@ static enum sx_status collector_seal(struct sx_sink *sink, struct sx_worker *wor
     }
     free(taken);
     collector->batches = batches;
-    return collector->limit >= 0 || collector->offset > 0 ? trim(collector, worker) : SX_OK;
+    if (collector->limit >= 0 || collector->offset > 0)
+        SX_TRY(trim(collector, worker));
+    return collector->combines && !has_ranks ? sx_collector_combine(collector, worker) : SX_OK;
 }
 
 void sx_collector_drop(struct sx_collector *collector) {

@@ -21,6 +21,7 @@ struct sx_collector {
     int64_t rows;
     int64_t limit;  /* rows kept at the most; -1: all */
     int64_t offset; /* rows dropped in front */
+    bool combines;  /* small batches are put together, unless their sequences are to be kept */
 };
 SX_MUST_CHECK enum sx_status sx_collector_create(struct sx_run *run, const struct sx_plan *plan,
                                                  const char *name, struct sx_collector **out_collector,
@@ -28,6 +29,8 @@ SX_MUST_CHECK enum sx_status sx_collector_create(struct sx_run *run, const struc
 /* All columns of a sealed collector as one batch of FLAT columns. */
 SX_MUST_CHECK enum sx_status sx_collector_concat(struct sx_collector *collector, struct sx_worker *worker,
                                                  struct sx_batch *out_batch);
+/* collect_combine.c: neighbours of its batches as one, as far as they are small. */
+SX_MUST_CHECK enum sx_status sx_collector_combine(struct sx_collector *collector, struct sx_worker *worker);
 /* Any batches with columns of these types as one. */
 SX_MUST_CHECK enum sx_status sx_batches_concat(struct sx_worker *worker, const struct sx_type *types,
                                                int32_t n_columns, const struct sx_batch *batches,

@@ -98,6 +98,9 @@ struct sx_plan *sx_build_union(struct sx_builder *b, struct sx_plan *const *chil
 
 /* Rewrites that make the plan smaller: projections merged, filters merged into scans, columns pruned. */
 struct sx_plan *sx_plan_simplify(struct sx_builder *b, struct sx_plan *root);
+/* What is read and joined twice is so once, where the one place's rows are known to be the other's: share.c.
+ * For plans whose columns have not been pruned. */
+struct sx_plan *sx_plan_share(struct sx_builder *b, struct sx_plan *root);
 /* Outputs and join outputs that nothing above reads are dropped. */
 struct sx_plan *sx_plan_prune(struct sx_builder *b, struct sx_plan *root);
 /* Checks that columns are in range and types agree; SX_INTERNAL. */

@@ -382,6 +382,7 @@ static struct sx_plan *convert_root(struct sx_convert *c, struct json_object *js
         return sx_build_malformed(&c->b, "%d plans for one statement", sx_json_length(plans));
     struct sx_plan *root = sx_convert_operator(c, sx_json_item(plans, 0));
     root = root ? sx_plan_simplify(&c->b, root) : NULL;
+    root = root ? sx_plan_share(&c->b, root) : NULL;
     root = root ? sx_plan_prune(&c->b, root) : NULL;
     return root ? set_names(c, root, names, n_names) : NULL;
 }

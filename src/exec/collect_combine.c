@@ -1,0 +1,52 @@
+/* Small batches that are kept, put together on a device: each costs whoever reads it as many calls, and as
+ * many waits, as a large one does. */
+#include "exec/operators.h"
+
+enum { ENOUGH_ROWS = 1 << 20 };
+
+/* So many batches from `first` on go together. */
+static int64_t count_together(const struct sx_collector *collector, int64_t first) {
+    int64_t n = 0, rows = 0;
+    while (first + n < collector->n_batches &&
+           (rows += collector->batches[first + n].rows) <= (int64_t)ENOUGH_ROWS)
+        n++;
+    return n < 1 ? 1 : n;
+}
+
+/* Batches that there is no memory for stay as they are. */
+static enum sx_status combine(struct sx_collector *collector, struct sx_worker *worker, int64_t first,
+                              int64_t n) {
+    struct sx_batch made = {0};
+    const enum sx_status status = sx_batches_concat(worker, collector->types, collector->n_columns,
+                                                    &collector->batches[first], n, SX_CONCAT_CODED, &made);
+    if (status == SX_OUT_OF_MEMORY)
+        *sx_worker_error(worker) = (struct sx_error){0};
+    if (status != SX_OK)
+        return status == SX_OUT_OF_MEMORY ? SX_OK : status;
+    for (int64_t i = 0; i < n; i++)
+        sx_batch_release(&collector->batches[first + i]);
+    collector->batches[first] = made;
+    return SX_OK;
+}
+
+static void close_gaps(struct sx_collector *collector) {
+    int64_t n = 0;
+    for (int64_t i = 0; i < collector->n_batches; i++) {
+        if (collector->batches[i].rows == 0)
+            sx_batch_release(&collector->batches[i]);
+        else if (n++ < i)
+            collector->batches[n - 1] = collector->batches[i];
+    }
+    collector->n_batches = n;
+}
+
+enum sx_status sx_collector_combine(struct sx_collector *collector, struct sx_worker *worker) {
+    enum sx_status status = SX_OK;
+    for (int64_t first = 0, n; first < collector->n_batches && status == SX_OK; first += n) {
+        n = count_together(collector, first);
+        if (n > 1)
+            status = combine(collector, worker, first, n);
+    }
+    close_gaps(collector);
+    return status;
+}
