@@ -52,6 +52,7 @@ struct eval_plan {
     uint64_t mapped;  /* bit m: mapped instruction m is looked up */
     uint64_t skipped; /* bit m: it is an output that needs no step */
     struct sx_buffer *steps;
+    struct cuda_eval_step *host_steps; /* until they are uploaded */
     int32_t n_steps;
     int n_slots;
     enum cuda_eval_level level;
@@ -69,8 +70,9 @@ struct sx_eval {
     struct eval_mapped *mapped;
     int n_mapped;
     struct cuda_eval_value *host_constants; /* strings' pointers lead to host memory */
-    struct sx_buffer *constants;            /* n_constants values, then as many validity bytes */
-    struct sx_buffer *constant_heap;
+    struct sx_buffer *constants;            /* n_constants values, as many validity bytes, long strings */
+    char *host_block;                       /* the same, until it is uploaded */
+    size_t block_bytes;
     struct sx_buffer **lists; /* values of IN lists and the like */
     int n_lists;
     struct sx_buffer *failure;
@@ -94,6 +96,9 @@ struct eval_step *cuda_eval_add_step(struct sx_eval *eval, const struct sx_instr
 /* An array on the device that lives as long as the object. */
 SX_MUST_CHECK enum sx_status cuda_eval_add_list(struct sx_eval *eval, const void *values, size_t bytes,
                                                 const void **out_device);
+/* Issues `uploads` with what is not on the device yet of the constants and of the plan (NULL: of none). */
+SX_MUST_CHECK enum sx_status cuda_eval_upload(struct sx_eval *eval, struct eval_plan *plan,
+                                              struct cuda_copies *uploads);
 enum cuda_eval_kind cuda_eval_kind_of(struct sx_type type);
 static inline int32_t cuda_eval_first_instruction(const struct sx_program *program) {
     return program->n_inputs + program->n_constants;
@@ -118,7 +123,7 @@ void cuda_eval_can_fail(struct eval_step *step, enum sx_failure failure);
 
 /* eval_plan.c */
 SX_MUST_CHECK enum sx_status cuda_eval_plan(struct sx_eval *eval, bool is_select, uint64_t mapped,
-                                            uint64_t skipped, const struct eval_plan **out_plan);
+                                            uint64_t skipped, struct eval_plan **out_plan);
 
 /* eval_dict.c: which instructions can be mapped; how they are computed for this batch, as bits; and an output
  * as SX_DICT, if it can be. */

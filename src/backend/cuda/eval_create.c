@@ -98,15 +98,13 @@ static size_t outside_bytes(const struct sx_scalar *scalar) {
     return is_text && scalar->v.text.length_bytes > SX_STRING_INLINE_BYTES ? scalar->v.text.length_bytes : 0;
 }
 
-/* Constants with the bytes of long strings in one heap, as they go to the device. */
-static enum sx_status upload_constants(struct sx_eval *eval, struct cuda_eval_value *values, char *bytes,
-                                       size_t heap_bytes) {
+/* As they go to the device: at the first run, with what else it needs. */
+static void fill_block(struct sx_eval *eval) {
     const struct sx_program *program = eval->program;
     const size_t n = (size_t)program->n_constants;
+    struct cuda_eval_value *values = (struct cuda_eval_value *)(void *)eval->host_block;
     uint8_t *valid = (uint8_t *)(values + n);
-    SX_TRY(sx_buffer_create(eval->stream->base.pool, heap_bytes, &eval->constant_heap,
-                            &eval->stream->base.error));
-    size_t at = 0;
+    size_t at = n * (sizeof *values + 1);
     for (size_t i = 0; i < n; i++) {
         const struct sx_scalar *scalar = &program->constants[i];
         valid[i] = !scalar->is_null;
@@ -115,34 +113,50 @@ static enum sx_status upload_constants(struct sx_eval *eval, struct cuda_eval_va
         if (!outside)
             continue;
         struct sx_string view = sx_string_make(scalar->v.text.bytes, scalar->v.text.length_bytes);
-        view.u.ref.pointer = (char *)eval->constant_heap->data + at;
+        view.u.ref.pointer = (char *)eval->constants->data + at;
         memcpy(&values[i], &view, sizeof view);
-        memcpy(bytes + at, scalar->v.text.bytes, outside);
+        memcpy(eval->host_block + at, scalar->v.text.bytes, outside);
         at += outside;
     }
-    SX_TRY(cuda_upload(eval->stream, eval->constant_heap->data, bytes, heap_bytes));
-    return cuda_upload_buffer(eval->stream, values, n * (sizeof *values + 1), &eval->constants);
 }
 
 static enum sx_status make_constants(struct sx_eval *eval) {
     const size_t n = (size_t)eval->program->n_constants;
-    size_t heap_bytes = 0;
     eval->host_constants = calloc(n + 1, sizeof *eval->host_constants);
     if (!eval->host_constants)
         return cuda_eval_no_memory(eval);
+    eval->block_bytes = n * (sizeof(struct cuda_eval_value) + 1);
     for (size_t i = 0; i < n; i++) {
         const struct sx_scalar *scalar = &eval->program->constants[i];
-        heap_bytes += outside_bytes(scalar);
+        eval->block_bytes += outside_bytes(scalar);
         if (!scalar->is_null)
             eval->host_constants[i] = constant_value(scalar);
     }
-    struct cuda_eval_value *values = calloc(n + 1, sizeof *values + 1);
-    char *bytes = malloc(heap_bytes + 1);
-    const enum sx_status status =
-        values && bytes ? upload_constants(eval, values, bytes, heap_bytes) : cuda_eval_no_memory(eval);
-    free(values);
-    free(bytes);
-    return status;
+    eval->host_block = calloc(1, eval->block_bytes + 1);
+    if (!eval->host_block)
+        return cuda_eval_no_memory(eval);
+    SX_TRY(sx_buffer_create(eval->stream->base.pool, eval->block_bytes, &eval->constants,
+                            &eval->stream->base.error));
+    fill_block(eval);
+    return SX_OK;
+}
+
+enum sx_status cuda_eval_upload(struct sx_eval *eval, struct eval_plan *plan, struct cuda_copies *uploads) {
+    struct cuda_stream *stream = eval->stream;
+    if (eval->host_block)
+        SX_TRY(
+            cuda_upload_later(stream, uploads, eval->constants->data, eval->host_block, eval->block_bytes));
+    if (plan && plan->host_steps)
+        SX_TRY(cuda_upload_later(stream, uploads, plan->steps->data, plan->host_steps,
+                                 (size_t)plan->n_steps * sizeof *plan->host_steps));
+    SX_TRY(cuda_uploads_issue(stream, uploads));
+    free(eval->host_block);
+    eval->host_block = NULL;
+    if (plan)
+        free(plan->host_steps);
+    if (plan)
+        plan->host_steps = NULL;
+    return SX_OK;
 }
 
 /* ---- life ---- */
@@ -191,6 +205,7 @@ void cuda_eval_destroy(struct sx_eval *eval) {
     for (struct eval_plan *plan = eval->plans, *next; plan; plan = next) {
         next = plan->next;
         sx_buffer_release(plan->steps);
+        free(plan->host_steps);
         free(plan);
     }
     for (int m = 0; m < eval->n_mapped; m++)
@@ -198,13 +213,13 @@ void cuda_eval_destroy(struct sx_eval *eval) {
     for (int l = 0; l < eval->n_lists; l++)
         sx_buffer_release(eval->lists[l]);
     sx_buffer_release(eval->constants);
-    sx_buffer_release(eval->constant_heap);
     sx_buffer_release(eval->failure);
     free(eval->types);
     free(eval->steps);
     free(eval->instructions);
     free(eval->mapped);
     free(eval->host_constants);
+    free(eval->host_block);
     free(eval->lists);
     free(eval);
 }

@@ -206,11 +206,12 @@ static enum sx_status fill_plan(struct emitter *e) {
         return cuda_eval_no_memory(e->eval);
     describe_plan(e);
     SX_TRY(place_all(e));
-    return cuda_upload_buffer(e->eval->stream, e->steps, (size_t)e->n * sizeof *e->steps, &e->plan->steps);
+    return sx_buffer_create(e->eval->stream->base.pool, (size_t)e->n * sizeof *e->steps, &e->plan->steps,
+                            &e->eval->stream->base.error);
 }
 
 enum sx_status cuda_eval_plan(struct sx_eval *eval, bool is_select, uint64_t mapped, uint64_t skipped,
-                              const struct eval_plan **out_plan) {
+                              struct eval_plan **out_plan) {
     for (struct eval_plan *plan = eval->plans; plan; plan = plan->next)
         if (plan->is_select == is_select && plan->mapped == mapped && plan->skipped == skipped) {
             *out_plan = plan;
@@ -222,12 +223,13 @@ enum sx_status cuda_eval_plan(struct sx_eval *eval, bool is_select, uint64_t map
     *plan = (struct eval_plan){.is_select = is_select, .mapped = mapped, .skipped = skipped};
     struct emitter e = {.eval = eval, .plan = plan};
     const enum sx_status status = fill_plan(&e);
-    free(e.steps);
     free(e.computed);
     if (status != SX_OK) {
+        free(e.steps);
         free(plan);
         return status;
     }
+    plan->host_steps = e.steps;
     plan->next = eval->plans;
     eval->plans = plan;
     *out_plan = plan;

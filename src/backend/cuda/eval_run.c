@@ -82,7 +82,7 @@ static void visit(struct found *found, int32_t reg) {
     if (index >= 0) {
         visit_instruction(found, index);
     } else if (reg >= program->n_inputs) {
-        found->buffers[found->n++] = found->eval->constant_heap;
+        found->buffers[found->n++] = found->eval->constants;
     } else {
         const struct sx_tensor *column = &found->batch->columns[reg];
         found->buffers[found->n++] = column->heap;
@@ -139,10 +139,20 @@ static enum sx_status join_heaps(struct sx_eval *eval, int32_t reg, const struct
 
 /* ---- launching ---- */
 
-/* The columns and outputs as the kernel gets them, in one buffer. `outputs` NULL: there are none. */
-static enum sx_status upload_places(struct sx_eval *eval, const struct sx_batch *batch,
-                                    const struct sx_tensor *outputs, struct cuda_eval_run *run,
-                                    struct sx_buffer **out_buffer) {
+static enum sx_status upload_all(struct sx_eval *eval, struct eval_plan *plan, const char *places,
+                                 size_t bytes, struct sx_buffer **out_buffer) {
+    struct cuda_stream *stream = eval->stream;
+    struct cuda_copies uploads = {.n = 0};
+    SX_TRY(sx_buffer_create(stream->base.pool, bytes, out_buffer, &stream->base.error));
+    SX_TRY(cuda_upload_later(stream, &uploads, (*out_buffer)->data, places, bytes));
+    return cuda_eval_upload(eval, plan, &uploads);
+}
+
+/* The columns and outputs as the kernel gets them, in one buffer (the caller's, also after an error), and
+ * what else is not there yet. `outputs` NULL: there are none. */
+static enum sx_status upload_places(struct sx_eval *eval, struct eval_plan *plan,
+                                    const struct sx_batch *batch, const struct sx_tensor *outputs,
+                                    struct cuda_eval_run *run, struct sx_buffer **out_buffer) {
     const struct sx_program *program = eval->program;
     const size_t n_columns = (size_t)program->n_inputs + (size_t)eval->n_mapped,
                  n_outputs = outputs ? (size_t)program->n_outputs : 0;
@@ -160,7 +170,7 @@ static enum sx_status upload_places(struct sx_eval *eval, const struct sx_batch 
             columns[program->n_inputs + m] = cuda_eval_dict_column(&eval->mapped[m], batch);
     for (size_t o = 0; o < n_outputs; o++)
         out[o] = (struct cuda_eval_output){outputs[o].values, outputs[o].valid};
-    const enum sx_status status = cuda_upload_buffer(eval->stream, places, bytes, out_buffer);
+    const enum sx_status status = upload_all(eval, plan, places, bytes, out_buffer);
     free(places);
     if (status != SX_OK)
         return status;
@@ -253,7 +263,8 @@ static uint64_t find_dict_outputs(const struct sx_eval *eval, const struct sx_ba
 }
 
 /* A constant as a column: a slot's first bytes are the value. */
-static void constant_output(const struct sx_eval *eval, int32_t index, int64_t rows, struct sx_tensor *out) {
+static enum sx_status constant_output(struct sx_eval *eval, int32_t index, int64_t rows,
+                                      struct sx_tensor *out) {
     const size_t n = (size_t)eval->program->n_constants;
     const struct sx_scalar *scalar = &eval->program->constants[index];
     char *values = eval->constants->data;
@@ -265,7 +276,8 @@ static void constant_output(const struct sx_eval *eval, int32_t index, int64_t r
         out->valid_buffer = sx_buffer_retain(eval->constants);
     }
     if (scalar->type.id == SX_TYPE_VARCHAR)
-        out->heap = sx_buffer_retain(eval->constant_heap);
+        out->heap = sx_buffer_retain(eval->constants);
+    return cuda_eval_upload(eval, NULL, &(struct cuda_copies){.n = 0});
 }
 
 static enum sx_status begin_output(struct sx_eval *eval, const struct sx_batch *batch, int output,
@@ -277,8 +289,7 @@ static enum sx_status begin_output(struct sx_eval *eval, const struct sx_batch *
         return SX_OK;
     }
     if (index < 0) {
-        constant_output(eval, reg - program->n_inputs, batch->rows, out);
-        return SX_OK;
+        return constant_output(eval, reg - program->n_inputs, batch->rows, out);
     }
     if (first_output_of(program, output) != output)
         return SX_OK; /* shared at the end */
@@ -320,11 +331,11 @@ static enum sx_status run_outputs(struct sx_eval *eval, const struct sx_batch *b
                                   uint64_t dict_outputs, struct sx_tensor *out) {
     struct cuda_eval_run run = {.rows = batch->rows};
     struct sx_buffer *places = NULL, *made = NULL;
-    const struct eval_plan *plan;
+    struct eval_plan *plan;
     enum sx_status status;
     SX_GO(cuda_eval_plan(eval, false, mapped, dict_outputs, &plan));
     if (plan->n_steps > 0 && batch->rows > 0) {
-        SX_GO(upload_places(eval, batch, out, &run, &places));
+        SX_GO(upload_places(eval, plan, batch, out, &run, &places));
         SX_GO(launch(eval, plan, &run, true, &made));
     }
     SX_GO(end_outputs(eval, batch, made, out));
@@ -387,13 +398,13 @@ static enum sx_status select_rows(struct sx_eval *eval, const struct sx_batch *b
     struct cuda_stream *stream = eval->stream;
     struct cuda_eval_run run = {.rows = selection ? selection->length : batch->rows};
     struct sx_buffer *places = NULL, *flags = NULL, *made = NULL;
-    const struct eval_plan *plan;
+    struct eval_plan *plan;
     uint64_t mapped;
     enum sx_status status;
     SX_GO(cuda_eval_dict_prepare(eval, batch, &mapped));
     SX_GO(cuda_eval_plan(eval, true, mapped, 0, &plan));
     SX_GO(sx_buffer_create(stream->base.pool, (size_t)run.rows, &flags, &stream->base.error));
-    SX_GO(upload_places(eval, batch, NULL, &run, &places));
+    SX_GO(upload_places(eval, plan, batch, NULL, &run, &places));
     run.selection = selection ? selection->values : NULL;
     run.flags = flags->data;
     SX_GO(launch(eval, plan, &run, false, &made));
