@@ -25,6 +25,7 @@ static const struct {
      "t c, p "
      "r WHERE c.k = p.id AND c.s = r.s AND r.d = 3)",
      1},
+    {"SELECT id FROM t WHERE s = '3' AND d < (SELECT sum(d) FROM t c WHERE c.k = t.k AND c.s = '3')", 1},
     /* each row as often as p has its key */
     {JOINED "AND t.d < (SELECT sum(d) FROM t c WHERE c.k = p.id)", 2},
     {JOINED "AND t.d < (SELECT count(*) FROM t c WHERE c.k = p.id)", 2},
@@ -36,6 +37,12 @@ static const struct {
     {JOINED "AND t.d < (SELECT avg(d) FROM t c WHERE c.k = p.id AND c.id > t.id)", 2},
     {JOINED "AND p.s = '3' AND t.d < (SELECT avg(d) FROM t c WHERE c.id = p.id)", 2},
     {JOINED "AND p.s = '3' AND t.d < (SELECT avg(c.d) FROM t c, p q WHERE c.k = p.id AND c.s = q.s)", 2},
+    {JOINED "AND p.s = t.s AND t.s = (SELECT max(s) FROM t c WHERE c.k = p.id)", 2},
+    {JOINED "AND t.d < (SELECT avg(c.d + t.id) FROM t c WHERE c.k = p.id)", 2},
+    {"SELECT t.id FROM t, p, p z WHERE t.k = p.id AND t.s = p.s AND p.k = z.id AND z.d < 6 AND t.d < (SELECT "
+     "avg(c.d) "
+     "FROM t c, p q WHERE c.k = q.id AND q.k = z.id)",
+     2},
     /* groups of groups */
     {"SELECT k, sum(d) FROM t GROUP BY k HAVING sum(d) > (SELECT sum(d) / 10 FROM t)", 1},
     {"SELECT k, min(s), sum(d) FROM t GROUP BY k HAVING min(s) > (SELECT min(s) FROM t)", 1},
@@ -45,6 +52,10 @@ static const struct {
      1},
     {"SELECT k, sum(d) FROM t GROUP BY k HAVING sum(d) > (SELECT sum(d) / 10 FROM t WHERE id > 3)", 2},
     {"SELECT k, sum(d) FROM t GROUP BY k HAVING sum(d) > (SELECT sum(d + 1) / 10 FROM t)", 2},
+    {"SELECT k, sum(d) FILTER (id > 3) FROM t GROUP BY k HAVING sum(d) FILTER (id > 3) > (SELECT sum(d) / 10 "
+     "FROM t)",
+     2},
+    {"SELECT t.k, sum(t.d) FROM t, p GROUP BY t.k HAVING sum(t.d) > (SELECT sum(c.d) FROM t c)", 2},
     {"SELECT k, avg(d) FROM t GROUP BY k HAVING avg(d) > (SELECT avg(d) FROM t)", 2},
     {"SELECT p.s, sum(t.d) FROM t, p WHERE t.k = p.id GROUP BY p.s HAVING sum(t.d) > (SELECT sum(c.d) / 10 "
      "FROM t c, "

@@ -4,6 +4,8 @@ SELECT count(*), sum(a.id) FROM a, b WHERE a.k = b.k AND b.g = 1 AND a.id < (SEL
 SELECT a.id, b.id FROM a, b WHERE a.k = b.k AND b.g = 1 AND b.id < 40 AND a.id = (SELECT min(c.id) FROM a c WHERE c.k = b.k);
 SELECT a.id, b.id FROM a, b WHERE a.k = b.k AND b.id < 60 AND a.s = (SELECT max(c.s) FROM a c WHERE c.k = b.k);
 SELECT count(*) FROM a, b WHERE a.k = b.k AND b.id < 60 AND a.id < (SELECT sum(c.id) FROM a c WHERE c.k = b.k);
+SELECT a.id, b.id, (SELECT sum(c.id) FROM a c WHERE c.k = b.k), (SELECT count(*) FROM a c WHERE c.k = b.k) FROM a, b WHERE a.k = b.k AND b.id < 20;
+SELECT count(*) FROM a, b WHERE a.k = b.k AND b.id < 60 AND 3 * a.id > (SELECT sum(c.id) FROM a c WHERE c.k = b.k);
 SELECT count(*) FROM a, b WHERE a.k = b.k AND b.id < 60 AND a.g < (SELECT count(*) FROM a c WHERE c.k = b.k);
 SELECT count(*) FROM a, b WHERE a.k = b.k AND b.id < 60 AND a.g < (SELECT count(DISTINCT c.g) FROM a c WHERE c.k = b.k);
 SELECT count(*) FROM a, b WHERE a.k = b.k AND b.id < 60 AND a.g < (SELECT sum(DISTINCT c.g) FROM a c WHERE c.k = b.k);
@@ -15,6 +17,13 @@ SELECT count(*) FROM a, b WHERE a.k = b.k AND a.id < (SELECT avg(c.id) FROM a c 
 SELECT count(*) FROM a, b WHERE a.k = b.k AND a.g = b.g AND a.id < (SELECT avg(c.id) FROM a c WHERE c.k = b.k);
 SELECT count(*) FROM a, b WHERE a.k = b.k AND a.g = b.g AND a.id < (SELECT avg(c.id) FROM a c WHERE c.k = b.k AND c.g = b.g);
 SELECT count(*) FROM a, b WHERE a.k = b.k AND a.g = b.g AND a.s = b.s AND a.id < (SELECT avg(c.id) FROM a c WHERE c.k = b.k AND c.g = a.g);
+SELECT count(*) FROM a, b WHERE a.k = b.k AND b.id < 30 AND a.g = b.g AND a.g = (SELECT max(c.g) FROM a c WHERE c.k = b.k);
+SELECT count(*) FROM a, b WHERE a.k = b.k AND b.id < 30 AND a.g = b.g AND a.id < (SELECT avg(c.id) FROM a c WHERE c.k = b.k AND c.g = b.g);
+SELECT count(*) FROM a, b WHERE a.k = b.k AND b.id < 30 AND a.id < (SELECT avg(c.id + a.g) FROM a c WHERE c.k = b.k);
+SELECT count(*) FROM a, b WHERE a.k = b.k AND b.id < 30 AND a.id < (SELECT avg(c.id + b.g) FROM a c WHERE c.k = b.k);
+SELECT count(*) FROM a, b, b z WHERE a.k = b.k AND a.s = b.s AND b.g = z.g AND z.id < 5 AND a.id < (SELECT avg(c.id) FROM a c, b d WHERE c.k = d.k AND d.g = z.g);
+SELECT id FROM a WHERE g = 1 AND id <= (SELECT avg(c.id) FROM a c WHERE c.k = a.k AND c.g = 1);
+SELECT id, (SELECT sum(c.id) FROM a c WHERE c.k = a.k AND c.g = 1) FROM a WHERE g = 1;
 SELECT count(*) FROM a, b WHERE a.k = b.k AND b.g = 2 AND a.id < (SELECT avg(c.id) FROM a c WHERE c.id = b.k);
 SELECT count(*) FROM a, b WHERE a.k = b.k AND b.g = 2 AND a.id < (SELECT avg(c.id) FROM a c WHERE c.k = b.k AND c.id < a.id);
 SELECT count(*) FROM a, b, one WHERE a.k = b.k AND b.g = one.g AND a.id < (SELECT avg(c.id) FROM a c, b d WHERE c.k = d.k AND d.g = one.g AND c.k = b.k);
@@ -32,6 +41,8 @@ SELECT k, sum(id), max(s) FROM a WHERE g = 1 GROUP BY k HAVING sum(id) > (SELECT
 SELECT k, sum(id) FROM a WHERE g = 1 GROUP BY k HAVING sum(id) > (SELECT sum(id) / 9 FROM a WHERE g = 2);
 SELECT k, sum(id), max(s) FROM a GROUP BY k HAVING max(s) = (SELECT max(s) FROM a);
 SELECT k, avg(id) FROM a GROUP BY k HAVING avg(id) > (SELECT avg(id) FROM a);
+SELECT a.k, sum(a.id) FROM a, b WHERE b.id < 3 GROUP BY a.k HAVING sum(a.id) > (SELECT sum(c.id) / 5 FROM a c);
+SELECT k, sum(id) FILTER (g = 1) FROM a GROUP BY k HAVING sum(id) FILTER (g = 1) > (SELECT sum(id) / 9 FROM a);
 SELECT k, count(*) FROM a GROUP BY k HAVING count(*) > (SELECT count(*) / 30 FROM a);
 SELECT k, sum(id) FROM e GROUP BY k HAVING sum(id) IS DISTINCT FROM (SELECT sum(id) FROM e);
 SELECT (SELECT sum(id) FROM e), (SELECT max(n) FROM (SELECT k, sum(id) AS n FROM e GROUP BY k) x);
