@@ -161,7 +161,7 @@ static enum sx_status collector_seal(struct sx_sink *sink, struct sx_worker *wor
     collector->batches = batches;
     if (collector->limit >= 0 || collector->offset > 0)
         SX_TRY(trim(collector, worker));
-    return collector->combines && !has_ranks ? sx_collector_combine(collector, worker) : SX_OK;
+    return collector->combines ? sx_collector_combine(collector, worker) : SX_OK;
 }
 
 void sx_collector_drop(struct sx_collector *collector) {

@@ -104,6 +104,18 @@ bool sx_join_tree_make(struct sx_builder *b, struct sx_plan *plan, struct sx_joi
     return tree.outputs;
 }
 
+struct sx_expression *sx_join_tree_move(struct sx_builder *b, const struct sx_expression *expression,
+                                        const int32_t *map, int32_t n) {
+    bool *read = SX_ARENA_ARRAY(b->arena, n, bool);
+    if (!read)
+        return sx_build_no_memory(b);
+    sx_expression_mark(expression, read);
+    for (int32_t i = 0; i < n; i++)
+        if (read[i] && map[i] < 0)
+            return NULL;
+    return sx_build_remap(b, expression, map);
+}
+
 /* ---- leaves ---- */
 
 static bool same_files(const struct sx_scan_plan *a, const struct sx_scan_plan *z) {
@@ -131,19 +143,6 @@ static int32_t *find_columns(struct sx_builder *b, const struct sx_scan_plan *a,
     return found;
 }
 
-/* With z's columns as a's; NULL: a lacks one, or an error. */
-static struct sx_expression *move_filter(struct sx_builder *b, const struct sx_expression *filter,
-                                         const int32_t *found, int32_t n_columns) {
-    bool *read = SX_ARENA_ARRAY(b->arena, n_columns, bool);
-    if (!read)
-        return sx_build_no_memory(b);
-    sx_expression_mark(filter, read);
-    for (int32_t i = 0; i < n_columns; i++)
-        if (read[i] && found[i] < 0)
-            return NULL;
-    return sx_build_remap(b, filter, found);
-}
-
 static bool has_filter(const struct sx_scan_plan *scan, const struct sx_expression *filter) {
     for (int32_t i = 0; i < scan->n_filters; i++)
         if (sx_expression_equal(scan->filters[i], filter))
@@ -157,7 +156,7 @@ static bool same_filters(struct sx_builder *b, const struct sx_scan_plan *a, con
     if (a->n_filters != z->n_filters)
         return false;
     for (int32_t i = 0; i < z->n_filters; i++) {
-        const struct sx_expression *moved = move_filter(b, z->filters[i], found, z->n_columns);
+        const struct sx_expression *moved = sx_join_tree_move(b, z->filters[i], found, z->n_columns);
         if (!moved || !has_filter(a, moved))
             return false;
     }
@@ -178,8 +177,10 @@ static bool same_scan(struct sx_builder *b, const struct sx_scan_plan *a, int32_
     return true;
 }
 
-bool sx_join_tree_same_leaf(struct sx_builder *b, const struct sx_join_tree *tree, int32_t of,
-                            const struct sx_plan *leaf, int32_t *to) {
+/* Leaf `of` of the tree reads the same rows as `leaf`, a scan or a reference. `to` gets, by column of `leaf`,
+ * the tree's, or -1. False also after an error. */
+static bool same_leaf(struct sx_builder *b, const struct sx_join_tree *tree, int32_t of,
+                      const struct sx_plan *leaf, int32_t *to) {
     const struct sx_plan *mine = tree->leaves[of];
     if (mine->kind != leaf->kind)
         return false;
@@ -197,7 +198,7 @@ bool sx_join_tree_same_leaf(struct sx_builder *b, const struct sx_join_tree *tre
 static bool find_leaf(struct sx_builder *b, const struct sx_join_tree *whole, const struct sx_plan *leaf,
                       struct sx_join_match *match, int32_t *to) {
     for (int32_t i = 0; i < whole->n_leaves; i++)
-        if (!match->is_used[i] && sx_join_tree_same_leaf(b, whole, i, leaf, to)) {
+        if (!match->is_used[i] && same_leaf(b, whole, i, leaf, to)) {
             match->is_used[i] = true;
             match->n_used++;
             return true;

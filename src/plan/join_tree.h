@@ -18,11 +18,6 @@ struct sx_join_tree {
 /* False: it joins by more than columns, or an error. */
 bool sx_join_tree_make(struct sx_builder *b, struct sx_plan *plan, struct sx_join_tree *out_tree);
 
-/* Leaf `of` of the tree reads the same rows as `leaf`, a scan or a reference. `to` gets, by column of `leaf`,
- * the tree's, or -1. False also after an error. */
-bool sx_join_tree_same_leaf(struct sx_builder *b, const struct sx_join_tree *tree, int32_t of,
-                            const struct sx_plan *leaf, int32_t *to);
-
 /* The columns that a part's are in the whole, and which leaves of the whole are in the part. */
 struct sx_join_match {
     int32_t *to; /* by column of the part; -1: the whole has it not */
@@ -41,5 +36,11 @@ bool sx_join_tree_match(struct sx_builder *b, const struct sx_join_tree *whole,
 bool sx_join_tree_same_rows(struct sx_builder *b, const struct sx_join_tree *whole,
                             const struct sx_join_tree *part, const struct sx_join_match *match,
                             const bool *ties);
+
+/* Copy in which column c, below n, is column map[c]. NULL: it reads one whose map[c] is negative, or an
+ * error.
+ */
+struct sx_expression *sx_join_tree_move(struct sx_builder *b, const struct sx_expression *expression,
+                                        const int32_t *map, int32_t n);
 
 #endif

@@ -31,27 +31,13 @@ static const struct sx_join_tree *tree_of(struct sharing *s, int32_t id) {
 
 /* ---- expressions over other rows ---- */
 
-/* NULL: a column is missing, or an error. `by`: NULL where it is missing. */
-static struct sx_expression *move(struct sx_builder *b, const struct sx_expression *expression,
-                                  struct sx_expression *const *by, int32_t n) {
-    bool *read = SX_ARENA_ARRAY(b->arena, n, bool);
-    if (!read)
-        return sx_build_no_memory(b);
-    sx_expression_mark(expression, read);
-    for (int32_t i = 0; i < n; i++)
-        if (read[i] && !by[i])
-            return NULL;
-    return sx_build_substitute(b, expression, by);
+static bool move_call(struct sx_builder *b, struct sx_aggregate_call *call, const int32_t *map, int32_t n) {
+    return (!call->argument || (call->argument = sx_join_tree_move(b, call->argument, map, n))) &&
+           (!call->filter || (call->filter = sx_join_tree_move(b, call->filter, map, n)));
 }
 
-static bool move_call(struct sx_builder *b, struct sx_aggregate_call *call, struct sx_expression *const *by,
-                      int32_t n) {
-    return (!call->argument || (call->argument = move(b, call->argument, by, n))) &&
-           (!call->filter || (call->filter = move(b, call->filter, by, n)));
-}
-
-bool sx_share_move(struct sx_builder *b, const struct sx_aggregate_plan *from,
-                   struct sx_expression *const *by, int32_t n, struct sx_aggregate_plan *to) {
+bool sx_share_move(struct sx_builder *b, const struct sx_aggregate_plan *from, const int32_t *map, int32_t n,
+                   struct sx_aggregate_plan *to) {
     struct sx_aggregate_call *calls = SX_ARENA_ARRAY(b->arena, from->n_calls, struct sx_aggregate_call);
     *to = *from;
     to->keys = SX_ARENA_ARRAY(b->arena, from->n_keys, struct sx_expression *);
@@ -59,29 +45,30 @@ bool sx_share_move(struct sx_builder *b, const struct sx_aggregate_plan *from,
     if (!to->keys || !calls)
         return sx_build_no_memory(b);
     for (int32_t i = 0; i < from->n_keys; i++)
-        if (!(to->keys[i] = move(b, from->keys[i], by, n)))
+        if (!(to->keys[i] = sx_join_tree_move(b, from->keys[i], map, n)))
             return false;
     for (int32_t i = 0; i < from->n_calls; i++) {
         calls[i] = from->calls[i];
-        if (!move_call(b, &calls[i], by, n))
+        if (!move_call(b, &calls[i], map, n))
             return false;
     }
     return true;
 }
 
-struct sx_expression **sx_share_outputs(struct sx_builder *b, const struct sx_plan *part_plan,
-                                        const struct sx_join_tree *part, const struct sx_plan *whole_plan,
-                                        const struct sx_join_tree *whole, const int32_t *to) {
-    struct sx_expression **by = SX_ARENA_ARRAY(b->arena, part_plan->n_columns, struct sx_expression *);
-    if (!by)
+int32_t *sx_share_outputs(struct sx_builder *b, const struct sx_plan *part_plan,
+                          const struct sx_join_tree *part, const struct sx_plan *whole_plan,
+                          const struct sx_join_tree *whole, const int32_t *to) {
+    int32_t *map = SX_ARENA_ARRAY(b->arena, part_plan->n_columns, int32_t);
+    if (!map)
         return sx_build_no_memory(b);
     for (int32_t i = 0; i < part_plan->n_columns; i++) {
         const int32_t column = part->outputs[i] < 0 ? -1 : to[part->outputs[i]];
-        for (int32_t k = 0; column >= 0 && k < whole_plan->n_columns && !by[i]; k++)
-            if (whole->outputs[k] == column && !(by[i] = sx_build_input(b, whole_plan, k)))
-                return NULL;
+        map[i] = -1;
+        for (int32_t k = 0; column >= 0 && k < whole_plan->n_columns && map[i] < 0; k++)
+            if (whole->outputs[k] == column)
+                map[i] = k;
     }
-    return by;
+    return map;
 }
 
 /* ---- correlated aggregates ---- */
@@ -154,7 +141,8 @@ static bool tie_values(struct sharing *s, struct correlated *c) {
     return true;
 }
 
-/* Whether the same rows so many times over make no difference, if those of a group are so as often. */
+/* Whether the same rows so many times over make no difference, if those of a group are so as often (to
+ * averages in the last place at most, and only where sums pass 2^64 units). */
 static bool ignores_copies(const struct sx_aggregate_call *call) {
     return call->function == SX_CALL_MIN || call->function == SX_CALL_MAX || call->function == SX_CALL_AVG ||
            (call->distinct && call->function == SX_CALL_COUNT) ||
@@ -219,9 +207,9 @@ static bool use_rows_of_query(struct sharing *s, struct sx_plan *aggregate) {
         !sx_join_tree_same_rows(b, c.whole, &c.part, &c.match, c.ties) || !may_have_copies(&c))
         return false;
     const struct sx_plan *query = s->definitions[c.id].plan;
-    struct sx_expression **by = sx_share_outputs(b, child, &c.part, query, c.whole, c.match.to);
+    const int32_t *map = sx_share_outputs(b, child, &c.part, query, c.whole, c.match.to);
     struct sx_aggregate_plan moved;
-    if (!by || !sx_share_move(b, &aggregate->u.aggregate, by, child->n_columns, &moved))
+    if (!map || !sx_share_move(b, &aggregate->u.aggregate, map, child->n_columns, &moved))
         return false;
     struct sx_plan *rows = rows_of_query(s, &c);
     if (!rows)

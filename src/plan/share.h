@@ -6,15 +6,15 @@
 
 /* ---- share.c ---- */
 
-/* By output of the part: the whole's output that is the same column (match->to), or NULL. NULL after an
- * error.
+/* By output of the part: the whole's output that is the same column (match->to), or -1. NULL after an error.
  */
-struct sx_expression **sx_share_outputs(struct sx_builder *b, const struct sx_plan *part_plan,
-                                        const struct sx_join_tree *part, const struct sx_plan *whole_plan,
-                                        const struct sx_join_tree *whole, const int32_t *to);
-/* The aggregate over other rows, with by[i] in place of column i. False: a column is missing, or an error. */
-bool sx_share_move(struct sx_builder *b, const struct sx_aggregate_plan *from,
-                   struct sx_expression *const *by, int32_t n, struct sx_aggregate_plan *to);
+int32_t *sx_share_outputs(struct sx_builder *b, const struct sx_plan *part_plan,
+                          const struct sx_join_tree *part, const struct sx_plan *whole_plan,
+                          const struct sx_join_tree *whole, const int32_t *to);
+/* The aggregate over other rows, with map[i] in place of column i. False: a column is missing, or an error.
+ */
+bool sx_share_move(struct sx_builder *b, const struct sx_aggregate_plan *from, const int32_t *map, int32_t n,
+                   struct sx_aggregate_plan *to);
 
 /* ---- share_groups.c ---- */
 

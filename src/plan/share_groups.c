@@ -133,9 +133,9 @@ static bool is_coarser(struct sx_builder *b, const struct place *fine, const str
         !sx_join_tree_same_rows(b, &fine->tree, &coarse->tree, &match, no_ties))
         return false;
     const struct sx_plan *rows = coarse_plan->children[0];
-    struct sx_expression **by =
+    const int32_t *map =
         sx_share_outputs(b, rows, &coarse->tree, fine_plan->children[0], &fine->tree, match.to);
-    return by && sx_share_move(b, &coarse_plan->u.aggregate, by, rows->n_columns, out_made) &&
+    return map && sx_share_move(b, &coarse_plan->u.aggregate, map, rows->n_columns, out_made) &&
            over_groups(b, fine_plan, out_made);
 }
 

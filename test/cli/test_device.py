@@ -159,6 +159,21 @@ def check_ordered_groups(tables):
             check_equal(found, DuckDB(found), sql, "--fallback", "forbid", order=(0,))
 
 
+def check_kept_batches(tables):
+    """Small batches that are kept for two readers are one for each, on a device."""
+    path = os.path.join(tables.directory, "..", "kept.parquet")
+    texts = [f"text {n % 97}" for n in range(200_000)]
+    pq.write_table(pa.table({"k": range(200_000), "s": texts}), path, row_group_size=10_000)
+    found = Tables(globs={"t": path})
+    sql = ("WITH c AS MATERIALIZED (SELECT k, s FROM t WHERE k % 3 = 0) "
+           "SELECT * FROM (SELECT count(*) AS n, max(s) AS s FROM c) x, (SELECT sum(k) AS v, min(s) AS m FROM c) y")
+    with environment(STACHIO_DEVICE="cuda", STACHIO_CUDA_LIBRARY=EMULATED):
+        check_equal(found, DuckDB(found), sql, "--fallback", "forbid", "--device-memory-limit", "512MB")
+        profile = run_stachio([*found.options(), "--analyze", "--device-memory-limit", "512MB", "-c", sql]).succeeded().out.decode()
+    scanned, *kept = [line.split() for line in profile.splitlines() if " SCAN t" in line or " REFERENCE " in line]
+    require(int(scanned[-4]) > 1 and [int(line[-4]) for line in kept] == [1, 1], profile)
+
+
 def check_duckdb_threads(tables):
     """Where DuckDB answers beside a GPU it has all processors, whatever the GPU's workers are."""
     with environment(STACHIO_DEVICE=None, STACHIO_CUDA_LIBRARY=EMULATED):
@@ -247,7 +262,7 @@ def main():
     checks = Checks()
     with scratch_directory() as scratch:
         tables = make_tables(os.path.join(scratch, "tables"))
-        for check in [check_without_gpu, check_environment] + ([check_emulated, check_inflate, check_sort, check_ordered_groups, check_duckdb_threads, check_files, check_ranks, check_links] if os.path.exists(EMULATED) else []):
+        for check in [check_without_gpu, check_environment] + ([check_emulated, check_inflate, check_sort, check_ordered_groups, check_kept_batches, check_duckdb_threads, check_files, check_ranks, check_links] if os.path.exists(EMULATED) else []):
             with checks.case(check.__name__):
                 check(tables)
     checks.finish()

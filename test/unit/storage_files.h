@@ -12,30 +12,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "scratch.h"
 #include "storage/file.h"
 #include "storage/footer.h"
-
-static char scratch[64];
-
-static inline void make_scratch(void) {
-    strcpy(scratch, "/tmp/stachio_test_XXXXXX");
-    assert(mkdtemp(scratch));
-}
-
-static inline void remove_scratch(void) {
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf '%s'", scratch);
-    assert(system(command) == 0);
-}
-
-/* The path of a file in the scratch folder; a few of them live at the same time. */
-static inline const char *in_scratch(const char *name) {
-    static char paths[16][256];
-    static int next = 0;
-    char *path = paths[next++ % 16];
-    snprintf(path, sizeof paths[0], "%s/%s", scratch, name);
-    return path;
-}
 
 static inline void run_sql(duckdb_result *result, const char *sql) {
     static duckdb_database database;

@@ -3,10 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/arrow.h"
-#include "plan/frontend.h"
+#include "plan_tables.h"
 
 /* Over t (id BIGINT, k INTEGER, s VARCHAR, d DECIMAL(15,2), f DOUBLE, day DATE, moment TIMESTAMP, b BOOLEAN,
  * list INTEGER[]), all but id with NULLs. `text`: what the plan's or the error's text must contain. */
@@ -89,28 +87,6 @@ static const struct {
 
 static int failures;
 
-static void copy_table(struct sx_frontend *frontend, const char *path) {
-    static const char rows[] =
-        "SELECT range AS id, CASE WHEN range % 5 > 0 THEN range % 7 END::INTEGER AS k, nullif(range, "
-        "4)::VARCHAR "
-        "AS s, nullif(range, 5)::DECIMAL(15,2) AS d, nullif(range, 6)::DOUBLE AS f, DATE '2020-01-01' + "
-        "nullif(range, 7)::INTEGER AS day, TIMESTAMP '2020-01-01' + to_days(nullif(range, 8)::INTEGER) AS "
-        "moment, "
-        "nullif(range, 9) % 2 = 0 AS b, [range::INTEGER] AS list FROM range(100)";
-    char sql[2048];
-    struct sx_error error = {0};
-    struct ArrowArrayStream stream;
-    struct ArrowArray array;
-    struct ArrowSchema schema;
-    snprintf(sql, sizeof sql, "COPY (%s) TO '%s' (FORMAT parquet)", rows, path);
-    assert(sx_frontend_run(frontend, sql, &stream, &error) == SX_OK);
-    assert(stream.get_schema(&stream, &schema) == 0 && schema.n_children == 1);
-    schema.release(&schema);
-    assert(stream.get_next(&stream, &array) == 0 && array.length == 1);
-    array.release(&array);
-    stream.release(&stream);
-}
-
 static void check_case(struct sx_frontend *frontend, size_t number) {
     struct sx_query_plan query = {0};
     struct sx_error error = {0};
@@ -183,23 +159,25 @@ static void test_tables(struct sx_frontend *frontend) {
 }
 
 int main(void) {
-    char path[] = "/tmp/plan_constructs_XXXXXX", broken[] = "/tmp/plan_broken_XXXXXX";
-    const char *file = path;
+    static const char rows[] = "SELECT range AS id, CASE WHEN range % 5 > 0 THEN range % 7 END::INTEGER AS "
+                               "k, nullif(range, 4)::VARCHAR AS s, "
+                               "nullif(range, 5)::DECIMAL(15,2) AS d, nullif(range, 6)::DOUBLE AS f, DATE "
+                               "'2020-01-01' + nullif(range, "
+                               "7)::INTEGER AS day, TIMESTAMP '2020-01-01' + to_days(nullif(range, "
+                               "8)::INTEGER) AS moment, nullif(range, 9) % 2 "
+                               "= 0 AS b, [range::INTEGER] AS list FROM range(100)";
     struct sx_frontend *frontend;
     struct sx_error error = {0};
-    close(mkstemp(path));
-    close(mkstemp(broken));
+    make_scratch();
     assert(sx_frontend_open(2, 0, &frontend, &error) == SX_OK);
-    copy_table(frontend, path);
-    assert(sx_frontend_add_table(frontend, "t", &file, 1, NULL, &error) == SX_OK);
+    add_table(frontend, "t", rows);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         check_case(frontend, i);
     test_names(frontend);
     test_tables(frontend);
     test_split();
-    test_files(frontend, broken);
+    test_files(frontend, in_scratch("broken.parquet"));
     sx_frontend_close(frontend);
-    unlink(path);
-    unlink(broken);
+    remove_scratch();
     return failures ? 1 : 0;
 }

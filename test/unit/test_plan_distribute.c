@@ -3,11 +3,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/arrow.h"
 #include "plan/distribute.h"
-#include "plan/frontend.h"
+#include "plan_tables.h"
 
 static const struct {
     const char *sql;
@@ -94,16 +92,6 @@ static int64_t scan_bytes(void *context, const struct sx_scan_plan *scan) {
 
 static int failures;
 
-static void run(struct sx_frontend *frontend, const char *sql) {
-    struct sx_error error = {0};
-    struct ArrowArrayStream stream;
-    struct ArrowArray array;
-    assert(sx_frontend_run(frontend, sql, &stream, &error) == SX_OK);
-    assert(stream.get_next(&stream, &array) == 0);
-    array.release(&array);
-    stream.release(&stream);
-}
-
 static void append(char *text, size_t size, const char *more) {
     const size_t length = strlen(text);
     assert(length + strlen(more) < size);
@@ -181,18 +169,14 @@ int main(void) {
         "SELECT range AS id, (range %% 7)::INTEGER AS k, range::VARCHAR AS s, range::DECIMAL(15,2) AS d, "
         "range::DOUBLE AS f FROM range(%d)";
     static const char *const names[] = {"t", "u"};
-    char paths[2][32] = {"/tmp/plan_distribute_XXXXXX", "/tmp/plan_distribute_XXXXXX"};
     struct sx_frontend *frontend;
     struct sx_error error = {0};
+    make_scratch();
     assert(sx_frontend_open(2, 0, &frontend, &error) == SX_OK);
     for (int i = 0; i < 2; i++) {
-        char select[512], copy[1024];
-        const char *file = paths[i];
-        close(mkstemp(paths[i]));
+        char select[512];
         snprintf(select, sizeof select, rows, 1000 >> i);
-        snprintf(copy, sizeof copy, "COPY (%s) TO '%s' (FORMAT parquet)", select, file);
-        run(frontend, copy);
-        assert(sx_frontend_add_table(frontend, names[i], &file, 1, NULL, &error) == SX_OK);
+        add_table(frontend, names[i], select);
     }
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         check_case(frontend, NULL, cases[i].sql, cases[i].text);
@@ -203,7 +187,6 @@ int main(void) {
     }
     check_small_cases(frontend);
     sx_frontend_close(frontend);
-    for (int i = 0; i < 2; i++)
-        unlink(paths[i]);
+    remove_scratch();
     return failures ? 1 : 0;
 }

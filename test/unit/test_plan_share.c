@@ -3,10 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/arrow.h"
-#include "plan/frontend.h"
+#include "plan_tables.h"
 
 /* Over t and p (id BIGINT, k BIGINT, s VARCHAR, d DECIMAL(15,2)), k and s with NULLs. n_scans: of t in the
  * plan. */
@@ -22,8 +20,7 @@ static const struct {
     {JOINED "AND t.id > 5 AND t.d < (SELECT avg(d) FROM t c WHERE c.k = p.id AND c.id > 5)", 1},
     {JOINED "AND p.s = t.s AND t.d < (SELECT avg(d) FROM t c WHERE c.k = p.id AND c.s = p.s)", 1},
     {"SELECT t.id FROM t, p, p q WHERE p.id = t.k AND t.s = q.s AND q.d = 3 AND t.d < (SELECT avg(c.d) FROM "
-     "t c, p "
-     "r WHERE c.k = p.id AND c.s = r.s AND r.d = 3)",
+     "t c, p r WHERE c.k = p.id AND c.s = r.s AND r.d = 3)",
      1},
     {"SELECT id FROM t WHERE s = '3' AND d < (SELECT sum(d) FROM t c WHERE c.k = t.k AND c.s = '3')", 1},
     /* each row as often as p has its key */
@@ -40,15 +37,13 @@ static const struct {
     {JOINED "AND p.s = t.s AND t.s = (SELECT max(s) FROM t c WHERE c.k = p.id)", 2},
     {JOINED "AND t.d < (SELECT avg(c.d + t.id) FROM t c WHERE c.k = p.id)", 2},
     {"SELECT t.id FROM t, p, p z WHERE t.k = p.id AND t.s = p.s AND p.k = z.id AND z.d < 6 AND t.d < (SELECT "
-     "avg(c.d) "
-     "FROM t c, p q WHERE c.k = q.id AND q.k = z.id)",
+     "avg(c.d) FROM t c, p q WHERE c.k = q.id AND q.k = z.id)",
      2},
     /* groups of groups */
     {"SELECT k, sum(d) FROM t GROUP BY k HAVING sum(d) > (SELECT sum(d) / 10 FROM t)", 1},
     {"SELECT k, min(s), sum(d) FROM t GROUP BY k HAVING min(s) > (SELECT min(s) FROM t)", 1},
     {"SELECT p.s, sum(t.d) FROM t, p WHERE t.k = p.id GROUP BY p.s HAVING sum(t.d) > (SELECT sum(c.d) / 10 "
-     "FROM t c, "
-     "p q WHERE c.k = q.id)",
+     "FROM t c, p q WHERE c.k = q.id)",
      1},
     {"SELECT k, sum(d) FROM t GROUP BY k HAVING sum(d) > (SELECT sum(d) / 10 FROM t WHERE id > 3)", 2},
     {"SELECT k, sum(d) FROM t GROUP BY k HAVING sum(d) > (SELECT sum(d + 1) / 10 FROM t)", 2},
@@ -58,31 +53,13 @@ static const struct {
     {"SELECT t.k, sum(t.d) FROM t, p GROUP BY t.k HAVING sum(t.d) > (SELECT sum(c.d) FROM t c)", 2},
     {"SELECT k, avg(d) FROM t GROUP BY k HAVING avg(d) > (SELECT avg(d) FROM t)", 2},
     {"SELECT p.s, sum(t.d) FROM t, p WHERE t.k = p.id GROUP BY p.s HAVING sum(t.d) > (SELECT sum(c.d) / 10 "
-     "FROM t c, "
-     "p q WHERE c.id = q.id)",
+     "FROM t c, p q WHERE c.id = q.id)",
      2},
     /* a join leaves out some of what is aggregated, as it is scanned */
     {"SELECT x.k, x.n, y.n FROM (SELECT k, s, sum(d) AS n FROM t GROUP BY k, s) x JOIN (SELECT s, sum(d) AS "
-     "n FROM t "
-     "GROUP BY s) y ON x.s = y.s",
+     "n FROM t GROUP BY s) y ON x.s = y.s",
      2},
 };
-
-static void write_table(struct sx_frontend *frontend, const char *path, int n_rows) {
-    char sql[1024];
-    struct sx_error error = {0};
-    struct ArrowArrayStream stream;
-    struct ArrowArray array;
-    snprintf(sql, sizeof sql,
-             "COPY (SELECT range AS id, CASE WHEN range %% 5 > 0 THEN range %% 7 END AS k, nullif(range, "
-             "4)::VARCHAR "
-             "AS s, range::DECIMAL(15,2) AS d FROM range(%d)) TO '%s' (FORMAT parquet)",
-             n_rows, path);
-    assert(sx_frontend_run(frontend, sql, &stream, &error) == SX_OK);
-    assert(stream.get_next(&stream, &array) == 0 && array.length == 1);
-    array.release(&array);
-    stream.release(&stream);
-}
 
 static int count_scans(const char *text) {
     int n = 0;
@@ -105,22 +82,23 @@ static int check_case(struct sx_frontend *frontend, size_t number) {
 }
 
 int main(void) {
-    char paths[2][32] = {"/tmp/plan_share_t_XXXXXX", "/tmp/plan_share_p_XXXXXX"};
+    static const char rows[] = "SELECT range AS id, CASE WHEN range %% 5 > 0 THEN range %% 7 END AS k, "
+                               "nullif(range, 4)::VARCHAR AS s, "
+                               "range::DECIMAL(15,2) AS d FROM range(%d)";
     static const char *const names[] = {"t", "p"};
     struct sx_frontend *frontend;
     struct sx_error error = {0};
     int failures = 0;
+    make_scratch();
     assert(sx_frontend_open(2, 0, &frontend, &error) == SX_OK);
     for (int i = 0; i < 2; i++) {
-        const char *file = paths[i];
-        close(mkstemp(paths[i]));
-        write_table(frontend, paths[i], i == 0 ? 100 : 20);
-        assert(sx_frontend_add_table(frontend, names[i], &file, 1, NULL, &error) == SX_OK);
+        char select[512];
+        snprintf(select, sizeof select, rows, i == 0 ? 100 : 20);
+        add_table(frontend, names[i], select);
     }
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         failures += check_case(frontend, i);
     sx_frontend_close(frontend);
-    for (int i = 0; i < 2; i++)
-        unlink(paths[i]);
+    remove_scratch();
     return failures > 0;
 }

@@ -3,10 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/arrow.h"
-#include "plan/frontend.h"
+#include "plan_tables.h"
 
 enum { PATH_BYTES = 512, QUERY_BYTES = 1 << 16 };
 
@@ -48,42 +46,12 @@ static const struct {
 };
 enum { N_TABLES = sizeof tables / sizeof *tables };
 
-static void run(struct sx_frontend *frontend, const char *sql) {
-    struct sx_error error = {0};
-    struct ArrowArrayStream stream;
-    if (sx_frontend_run(frontend, sql, &stream, &error) != SX_OK) {
-        fprintf(stderr, "%s\n%s\n", sql, error.text);
-        abort();
-    }
-    for (;;) {
-        struct ArrowArray array;
-        assert(stream.get_next(&stream, &array) == 0);
-        if (!array.release)
-            break;
-        array.release(&array);
-    }
-    stream.release(&stream);
-}
-
-static void make_tables(struct sx_frontend *frontend, const char *directory) {
-    struct sx_error error = {0};
+static void make_tables(struct sx_frontend *frontend) {
     for (int i = 0; i < N_TABLES; i++) {
-        char path[PATH_BYTES], sql[QUERY_BYTES];
-        snprintf(path, sizeof path, "%s/%s.parquet", directory, tables[i].name);
-        snprintf(sql, sizeof sql, "COPY (SELECT %s FROM range(100)) TO '%s'", tables[i].columns, path);
-        run(frontend, sql);
-        assert(sx_frontend_add_table(frontend, tables[i].name, (const char *const[]){path}, 1, NULL,
-                                     &error) == SX_OK);
+        static char select[QUERY_BYTES];
+        snprintf(select, sizeof select, "SELECT %s FROM range(100)", tables[i].columns);
+        add_table(frontend, tables[i].name, select);
     }
-}
-
-static void remove_tables(const char *directory) {
-    for (int i = 0; i < N_TABLES; i++) {
-        char path[PATH_BYTES];
-        snprintf(path, sizeof path, "%s/%s.parquet", directory, tables[i].name);
-        assert(unlink(path) == 0);
-    }
-    assert(rmdir(directory) == 0);
 }
 
 static void read_query(int number, char text[QUERY_BYTES]) {
@@ -113,18 +81,17 @@ static void plan_query(struct sx_frontend *frontend, int number) {
 }
 
 int main(void) {
-    char directory[] = "/tmp/plan_tpch_XXXXXX";
     struct sx_frontend *frontend;
     struct sx_error error = {0};
     if (sx_frontend_open(1, 0, &frontend, &error) != SX_OK) {
         fprintf(stderr, "%s\n", error.text);
         return 1;
     }
-    assert(mkdtemp(directory));
-    make_tables(frontend, directory);
+    make_scratch();
+    make_tables(frontend);
     for (int number = 1; number <= 22; number++)
         plan_query(frontend, number);
     sx_frontend_close(frontend);
-    remove_tables(directory);
+    remove_scratch();
     return 0;
 }

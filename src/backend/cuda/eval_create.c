@@ -152,10 +152,10 @@ enum sx_status cuda_eval_upload(struct sx_eval *eval, struct eval_plan *plan, st
     SX_TRY(cuda_uploads_issue(stream, uploads));
     free(eval->host_block);
     eval->host_block = NULL;
-    if (plan)
+    if (plan) {
         free(plan->host_steps);
-    if (plan)
         plan->host_steps = NULL;
+    }
     return SX_OK;
 }
 
