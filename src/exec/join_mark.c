@@ -69,6 +69,17 @@ static enum sx_status group_flag(struct sx_worker *worker, const struct sx_join 
     return status;
 }
 
+/* Whether no mark is NULL: then they are what has matched. */
+static bool is_never_unknown(const struct sx_join_build *build, const struct sx_tensor *keys) {
+    const struct sx_join_plan *join = &build->plan->u.join;
+    if (build->group_rows || build->info.has_null_key)
+        return false;
+    for (int32_t k = join->n_mark_group; k < join->n_keys && build->info.rows > 0; k++)
+        if (keys[k].valid && !join->keys[k].null_equal)
+            return false;
+    return true;
+}
+
 enum sx_status sx_mark_column(struct sx_mark *mark, struct sx_worker *worker,
                               const struct sx_join_build *build, const struct sx_tensor *keys,
                               const struct sx_tensor *matched, struct sx_tensor *out_column) {
@@ -76,6 +87,10 @@ enum sx_status sx_mark_column(struct sx_mark *mark, struct sx_worker *worker,
     const int64_t rows = matched->length;
     struct sx_batch input = {0};
     enum sx_status status = SX_OK;
+    if (is_never_unknown(build, keys)) {
+        sx_tensor_share(matched, out_column);
+        return SX_OK;
+    }
     SX_GO(sx_batch_create(INPUT_KEYS + n_keys, rows, &input, sx_worker_error(worker)));
     sx_tensor_share(matched, &input.columns[INPUT_MATCHED]);
     if (build->group_rows) {

@@ -6,12 +6,28 @@
 
 /* A miniblock has a multiple of DELTA_ITEMS deltas: those of a thread are of one, and begin at a byte. */
 constexpr int DELTA_ITEMS = 8, DELTA_ROUND = int(CUDA_THREADS) * DELTA_ITEMS,
-              DELTA_TILES = DELTA_ROUND / int(DECODE_TILE) + 1;
+              ROUND_TILES = DELTA_ROUND / int(DECODE_TILE),
+              DELTA_ROUNDS = (int(CUDA_THREADS) - 1) / ROUND_TILES; /* whose tiles are looked at together */
 
 /* Of a block. Neighbours in `values` lie as far apart as keeps their banks apart. */
 template <typename T> struct delta_round {
     T values[DELTA_ROUND + CUDA_THREADS];
-    uint8_t is_idle[DELTA_TILES]; /* nobody wants the values of the tile */
+    uint8_t is_idle[CUDA_THREADS]; /* nobody wants the values of the tile */
+};
+
+/* The deltas of a page, or lengths of its strings. */
+struct delta_source {
+    const struct decode_miniblock *miniblocks;
+    const uint8_t *body;
+    uintptr_t end; /* of the body */
+    uint32_t miniblock_values, n;
+};
+
+/* DELTA_ITEMS deltas on their way: the first two words that have bits of them. */
+struct delta_bits {
+    uint64_t min_delta, low, high;
+    const uint64_t *word; /* that of `high` */
+    uint32_t width, shift;
 };
 
 /* Words that have no byte of [.., end) count as 0. */
@@ -19,58 +35,85 @@ __device__ static inline uint64_t load_before(const uint64_t *word, uintptr_t en
     return (uintptr_t)word < end ? *word : 0;
 }
 
-/* DELTA_ITEMS deltas from number `first` on, a multiple of them. */
-template <typename T>
-__device__ static inline void load_deltas(const struct decode_miniblock *miniblocks,
-                                          uint32_t miniblock_values, const uint8_t *body, uint32_t body_bytes,
-                                          uint32_t first, T *out) {
-    const struct decode_miniblock mini = miniblocks[first / miniblock_values];
-    const uint64_t mask = mini.width == 64 ? UINT64_MAX : ((uint64_t)1 << mini.width) - 1;
-    const uintptr_t end = (uintptr_t)body + body_bytes;
-    const uintptr_t at =
-        (uintptr_t)body + mini.at + (uint64_t)(first % miniblock_values) / DELTA_ITEMS * mini.width;
+__device__ static inline struct decode_miniblock miniblock_of(const struct delta_source &source,
+                                                              uint32_t first) {
+    return first < source.n ? source.miniblocks[first / source.miniblock_values] : decode_miniblock{};
+}
+
+/* Deltas from number `first` on, a multiple of DELTA_ITEMS, of `mini`; zeros behind the last. */
+__device__ static inline struct delta_bits fetch_deltas(const struct delta_source &source,
+                                                        const struct decode_miniblock &mini, uint32_t first) {
+    if (first >= source.n)
+        return {};
+    const uintptr_t at = (uintptr_t)source.body + mini.at +
+                         (uint64_t)(first % source.miniblock_values) / DELTA_ITEMS * mini.width;
     const uint64_t *word = (const uint64_t *)(at & ~(uintptr_t)7);
-    uint64_t low = load_before(word, end), high = load_before(++word, end);
-    uint32_t shift = (uint32_t)(at & 7) * 8;
+    return {mini.min_delta, load_before(word, source.end), load_before(word + 1, source.end), word + 1,
+            mini.width,     (uint32_t)(at & 7) * 8};
+}
+
+template <typename T>
+__device__ static inline void unpack_deltas(const struct delta_source &source, struct delta_bits bits,
+                                            T *out) {
+    const uint64_t mask = bits.width == 64 ? UINT64_MAX : ((uint64_t)1 << bits.width) - 1;
+    uint32_t shift = bits.shift;
     for (int k = 0; k < DELTA_ITEMS; k++) {
-        const uint64_t bits = low >> shift | (shift + mini.width > 64 ? high << (64 - shift) : 0);
-        out[k] = (T)(mini.min_delta + (bits & mask));
-        shift += mini.width;
+        const uint64_t behind = shift + bits.width > 64 ? bits.high << (64 - shift) : 0;
+        out[k] = (T)(bits.min_delta + ((bits.low >> shift | behind) & mask));
+        shift += bits.width;
         if (shift >= 64) {
             shift -= 64;
-            low = high;
-            high = load_before(++word, end);
+            bits.low = bits.high;
+            bits.high = load_before(++bits.word, source.end);
         }
     }
 }
 
-/* Tiles of the round's values, from that of value `base` on; a thread each. */
+/* Tiles of the next DELTA_ROUNDS rounds' values, from that of value `base` on; a thread each. */
 template <typename T>
 __device__ static inline void mark_idle(const struct decode_work &work, const struct decode_page &page,
                                         int64_t base, int64_t n, struct delta_round<T> *round) {
     const int64_t tile = base / DECODE_TILE + (int64_t)threadIdx.x;
-    if (threadIdx.x < DELTA_TILES)
-        round->is_idle[threadIdx.x] = tile * DECODE_TILE < n && tile_is_idle(work, page.first_tile + tile);
+    if (base > 0)
+        __syncthreads(); /* all have seen those of the last ones */
+    round->is_idle[threadIdx.x] = tile * DECODE_TILE < n && tile_is_idle(work, page.first_tile + tile);
 }
 
-/* Value v to out[v]. `by_tile`: those of idle tiles may be left out. */
+/* Whether some of the page's values may be of no use. */
+__device__ static inline bool may_have_idle(const struct decode_work &work, const struct decode_page &page) {
+    return page.level_kind == DECODE_NO_LEVELS &&
+           (work.selection || page.first_wanted > 0 || page.end_wanted < page.n_rows);
+}
+
+/* Value v to out[v]. `by_tile`: those of idle tiles may be left out. What a round reads is asked for in the
+ * round before, and where that is in the one before. */
 template <typename T>
 __device__ static inline void sum_deltas(const struct decode_work &work, const struct decode_page &page,
                                          int d, int64_t n, bool by_tile, T *out) {
     __shared__ struct delta_round<T> round;
-    const struct decode_miniblock *miniblocks = work.miniblocks + page.deltas[d].first_miniblock;
-    const uint32_t miniblock_values = page.deltas[d].miniblock_values, body_bytes = page.body_bytes;
-    const uint8_t *body = page.body;
+    const struct delta_source source = {work.miniblocks + page.deltas[d].first_miniblock, page.body,
+                                        (uintptr_t)page.body + page.body_bytes,
+                                        page.deltas[d].miniblock_values, n > 0 ? (uint32_t)(n - 1) : 0};
+    uint32_t first = threadIdx.x * DELTA_ITEMS;
+    struct delta_bits next = fetch_deltas(source, miniblock_of(source, first), first);
+    struct decode_miniblock mini = miniblock_of(source, first + DELTA_ROUND);
     T carry = (T)page.deltas[d].first;
+    int64_t marked = 0; /* first tile of round.is_idle */
+    by_tile = by_tile && may_have_idle(work, page);
     if (threadIdx.x == 0 && n > 0)
         out[0] = carry;
     for (int64_t base = 0; base < n - 1; base += DELTA_ROUND) {
-        const int64_t first = base + (int64_t)threadIdx.x * DELTA_ITEMS, left = n - 1 - base;
-        T values[DELTA_ITEMS] = {}, sum = 0, total;
-        if (by_tile)
+        const int64_t left = n - 1 - base;
+        const struct delta_bits bits = next;
+        T values[DELTA_ITEMS], sum = 0, total;
+        first += DELTA_ROUND;
+        next = fetch_deltas(source, mini, first);
+        mini = miniblock_of(source, first + DELTA_ROUND);
+        if (by_tile && base % (DELTA_ROUNDS * DELTA_ROUND) == 0) {
             mark_idle(work, page, base, n, &round);
-        if (first < n - 1)
-            load_deltas(miniblocks, miniblock_values, body, body_bytes, (uint32_t)first, values);
+            marked = base / DECODE_TILE;
+        }
+        unpack_deltas(source, bits, values);
         for (int k = 0; k < DELTA_ITEMS; k++)
             sum += values[k];
         T value = carry + block_exclusive(sum, &total);
@@ -79,12 +122,10 @@ __device__ static inline void sum_deltas(const struct decode_work &work, const s
         __syncthreads();
         for (int64_t i = threadIdx.x; i < left && i < DELTA_ROUND; i += CUDA_THREADS) {
             const int64_t v = base + 1 + i;
-            if (!by_tile || !round.is_idle[v / DECODE_TILE - base / DECODE_TILE])
+            if (!by_tile || !round.is_idle[v / DECODE_TILE - marked])
                 out[v] = round.values[i + i / DELTA_ITEMS];
         }
         carry += total;
-        if (by_tile)
-            __syncthreads(); /* all have seen which tiles are idle */
     }
 }
 

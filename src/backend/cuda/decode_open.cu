@@ -15,7 +15,21 @@ struct delta_walk {
     uint64_t widths, min_delta;              /* of the block; where its widths are */
     uint64_t left;                           /* values that are still to come */
     bool is_whole;                           /* all listed miniblocks are */
+    uint32_t head[2], head_bytes; /* the lane's bytes of the block's first 64, and how many lie in front
+                                   * of the widths */
+    uint64_t asked;               /* bytes that are on their way to the cache */
 };
+
+/* A warp: blocks are read one after another, each of which waits for memory, so bytes are asked for some
+ * blocks of `block_bytes` before. */
+__device__ __forceinline__ void ask_ahead(struct delta_walk *walk, uint64_t block_bytes) {
+    constexpr uint64_t LINE = 128, BLOCKS = 4, WARP = CUDA_WARP, LEAST = WARP * LINE;
+    const uint64_t wanted = BLOCKS * block_bytes > LEAST ? BLOCKS * block_bytes : LEAST;
+    const uint64_t left = walk->size - walk->at, end = walk->at + (wanted < left ? wanted : left);
+    for (uint64_t line = walk->asked + threadIdx.x % WARP * LINE; line < end; line += WARP * LINE)
+        SX_PREFETCH(walk->bytes + line);
+    walk->asked = end > walk->asked ? end : walk->asked;
+}
 
 __device__ static inline enum decode_problem start_deltas(struct delta_walk *walk, uint64_t *out_first) {
     uint64_t block, count;
@@ -33,15 +47,39 @@ __device__ static inline enum decode_problem start_deltas(struct delta_walk *wal
     return DECODE_GOOD;
 }
 
+/* A warp: the bytes of a block's header, all at once. */
 __device__ static inline bool next_block(struct delta_walk *walk) {
-    uint64_t min_delta;
-    if (!sx_stored_varint(walk->bytes, walk->size, &walk->at, &min_delta) ||
-        walk->size - walk->at < walk->n_miniblocks)
+    enum {
+        MOST_BYTES = 10,
+        MORE = 0x80
+    }; /* of a number of 64 bits; the bit of all of its bytes but the last */
+    const uint64_t lane = threadIdx.x % CUDA_WARP, room = walk->size - walk->at;
+    const uint8_t *block = walk->bytes + walk->at;
+    uint64_t min_delta = 0;
+    walk->head[0] = lane < room ? block[lane] : 0;
+    walk->head[1] = lane + CUDA_WARP < room ? block[lane + CUDA_WARP] : 0;
+    const uint32_t n = (uint32_t)__ffs((int)~__ballot_sync(ALL_LANES, (walk->head[0] & MORE) != 0));
+    if (n == 0 || n > MOST_BYTES || room < n || room - n < walk->n_miniblocks)
         return false;
+    if (n == MOST_BYTES && __shfl_sync(ALL_LANES, walk->head[0], MOST_BYTES - 1) > 1)
+        return false;
+    for (uint32_t b = 0; b < n; b++)
+        min_delta |= (uint64_t)(__shfl_sync(ALL_LANES, walk->head[0], (int)b) & (MORE - 1)) << (7 * b);
     walk->min_delta = sx_stored_zigzag(min_delta);
-    walk->widths = walk->at;
-    walk->at += walk->n_miniblocks;
+    walk->head_bytes = n;
+    walk->widths = walk->at + n;
+    walk->at = walk->widths + walk->n_miniblocks;
     return true;
+}
+
+/* A warp: the width of the block's miniblock number `first` and the lane's. */
+__device__ static inline uint32_t width_of(const struct delta_walk &walk, uint64_t first, bool exists) {
+    const uint32_t lane = threadIdx.x % CUDA_WARP, at = walk.head_bytes + lane;
+    if (first > 0)
+        return exists ? walk.bytes[walk.widths + first + lane] : 0;
+    const uint32_t low = __shfl_sync(ALL_LANES, walk.head[0], (int)(at % CUDA_WARP));
+    const uint32_t high = __shfl_sync(ALL_LANES, walk.head[1], (int)(at % CUDA_WARP));
+    return !exists ? 0 : at < CUDA_WARP ? low : high;
 }
 
 /* Of `wanted` deltas, how many are in `bytes`: whole groups, but for the last one. */
@@ -66,7 +104,7 @@ __device__ static inline bool take_miniblocks(const struct decode_work &work, st
     constexpr uint32_t ALL = 0xffffffffu;
     const uint64_t lane = threadIdx.x % CUDA_WARP, before = lane * walk->miniblock_values;
     const bool exists = first + lane < walk->n_miniblocks && before < walk->left;
-    const uint32_t width = exists ? walk->bytes[walk->widths + first + lane] : 0;
+    const uint32_t width = width_of(*walk, first, exists);
     const uint32_t bad = __ballot_sync(ALL, width > MAX_DELTA_BITS);
     const uint64_t stored = width > MAX_DELTA_BITS ? 0 : walk->miniblock_values / 8 * width;
     const uint64_t inclusive = warp_inclusive(stored), room = walk->size - walk->at;
@@ -104,17 +142,19 @@ __device__ static inline bool take_miniblocks(const struct decode_work &work, st
 
 /* A warp: lists the miniblocks that the page's rows need. With out_end also finds where all values end: then
  * damage is a problem at once, else only to those who need the values behind it. */
-__device__ static inline enum decode_problem open_deltas(const struct decode_work &work,
-                                                         const struct decode_page &page, uint64_t at,
-                                                         struct decode_deltas *out, uint64_t *out_end) {
-    struct delta_walk walk = {page.body, page.body_bytes, at, 0, 0, 0, 0, 0, true};
+__device__ __forceinline__ enum decode_problem open_deltas(const struct decode_work &work,
+                                                           const struct decode_page &page, uint64_t at,
+                                                           struct decode_deltas *out, uint64_t *out_end) {
+    struct delta_walk walk = {page.body, page.body_bytes, at, 0, 0, 0, 0, 0, true, {}, 0, at};
     uint64_t first = 0;
+    ask_ahead(&walk, 0);
     const enum decode_problem problem = start_deltas(&walk, &first);
     if (problem != DECODE_GOOD)
         return problem;
     *out = {first, walk.left > 0, out->first_miniblock, (uint32_t)walk.miniblock_values, DECODE_DELTA_MORE};
     walk.left -= walk.left > 0;
     while (walk.left > 0 && (out_end || !deltas_are_enough(walk, *out, page.n_rows))) {
+        const uint64_t begin = walk.at;
         if (!next_block(&walk)) {
             out->problem = walk.is_whole ? (uint32_t)DECODE_DELTA_BLOCK : out->problem;
             return out_end ? DECODE_DELTA_BLOCK : DECODE_GOOD;
@@ -122,6 +162,7 @@ __device__ static inline enum decode_problem open_deltas(const struct decode_wor
         for (uint64_t m = 0; m < walk.n_miniblocks && walk.left > 0; m += CUDA_WARP)
             if (!take_miniblocks(work, &walk, m, page.n_rows, out_end != nullptr, out))
                 return out_end ? DECODE_DELTA_WIDTH : DECODE_GOOD;
+        ask_ahead(&walk, walk.at - begin);
     }
     if (out_end)
         *out_end = walk.at;
@@ -129,9 +170,10 @@ __device__ static inline enum decode_problem open_deltas(const struct decode_wor
 }
 
 /* Strings' bytes stand behind their lengths. */
-__device__ static inline enum decode_problem open_lengths(const struct decode_work &work,
-                                                          struct decode_page *page, int n_deltas) {
+__device__ __forceinline__ enum decode_problem open_lengths(const struct decode_work &work,
+                                                            struct decode_page *page, int n_deltas) {
     uint64_t at = 0;
+    SX_UNROLL
     for (int d = 0; d < n_deltas; d++) {
         const enum decode_problem problem = open_deltas(work, *page, at, &page->deltas[d], &at);
         if (problem != DECODE_GOOD)
@@ -230,32 +272,34 @@ __global__ void open_pages(const __grid_constant__ struct decode_works works) {
 
 /* ---- the selection ---- */
 
-/* First entry that is not below `row`. */
-__device__ static inline int32_t first_selected(const struct decode_work &work, int64_t row) {
-    int64_t low = 0, high = work.n_selected;
+/* A warp: first of the entries in [low, high] that is not below `row`; high, where all are. */
+__device__ static inline int64_t first_selected(const struct decode_work &work, int64_t low, int64_t high,
+                                                int64_t row) {
+    const int64_t lane = threadIdx.x % CUDA_WARP;
     while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
-        if (work.selection[middle] < row)
-            low = middle + 1;
-        else
-            high = middle;
+        const int64_t step = (high - low) / (CUDA_WARP + 1) + 1, at = low + (lane + 1) * step - 1;
+        const uint32_t below = __ballot_sync(ALL_LANES, at < high && work.selection[at] < row);
+        low += __popc(below) * step;
+        high = low + step - 1 < high ? low + step - 1 : high;
     }
-    return (int32_t)low;
+    return low;
 }
 
-/* Works without a selection want nothing. */
+/* A warp a tile. Works without a selection want nothing. */
 __global__ void find_selected(const __grid_constant__ struct decode_works works) {
     const struct decode_work work = works.of[blockIdx.y];
-    for (int64_t t = cuda_thread(); t < work.n_tiles && work.selection; t += cuda_threads()) {
+    for (int64_t t = grid_warp(); t < work.n_tiles && work.selection; t += grid_warps()) {
         const struct decode_tile tile = work.tiles[t];
         const struct decode_page &page = work.pages[tile.page];
         const int32_t end = tile.first + DECODE_TILE;
         const int32_t from = page.first_wanted > tile.first ? page.first_wanted : tile.first;
         const int32_t to = page.end_wanted < end ? page.end_wanted : end;
-        work.selected[t] = {first_selected(work, page.out_row + from),
-                            first_selected(work, page.out_row + to)};
-        if (from >= to)
-            work.selected[t].end = work.selected[t].begin;
+        const int64_t n = work.n_selected, most = from < to ? to - from : 0;
+        const int64_t begin = first_selected(work, 0, n, page.out_row + from);
+        const int64_t last =
+            first_selected(work, begin, n - begin < most ? n : begin + most, page.out_row + to);
+        if (threadIdx.x % CUDA_WARP == 0)
+            work.selected[t] = {(int32_t)begin, (int32_t)last};
     }
 }
 
@@ -265,5 +309,5 @@ extern "C" void cuda_decode_open(cudaStream_t stream, const struct decode_works 
     for (int32_t i = 0; i < works->n; i++)
         any_selection |= works->of[i].selection != nullptr;
     if (any_selection)
-        SX_LAUNCH(find_selected, tile_grid(works, 1), CUDA_THREADS, 0, stream, *works);
+        SX_LAUNCH(find_selected, tile_grid(works, CUDA_WARP), CUDA_THREADS, 0, stream, *works);
 }

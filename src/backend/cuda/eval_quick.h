@@ -178,6 +178,16 @@ __device__ __forceinline__ bool eval_quick(eval_frame<LEVEL, ROWS> &frame, const
     case CUDA_EVAL_AND: eval_quick_nulls<CUDA_EVAL_AND, 2>(frame, run, step); return true;
     case CUDA_EVAL_OR: eval_quick_nulls<CUDA_EVAL_OR, 2>(frame, run, step); return true;
     case CUDA_EVAL_CHOOSE: eval_quick_nulls<CUDA_EVAL_CHOOSE, 3>(frame, run, step); return true;
+    case CUDA_EVAL_IS_NULL: eval_quick_nulls<CUDA_EVAL_IS_NULL, 1>(frame, run, step); return true;
+    case CUDA_EVAL_IS_NOT_NULL: eval_quick_nulls<CUDA_EVAL_IS_NOT_NULL, 1>(frame, run, step); return true;
+    case CUDA_EVAL_IS_TRUE: eval_quick_nulls<CUDA_EVAL_IS_TRUE, 1>(frame, run, step); return true;
+    case CUDA_EVAL_NOT:
+        eval_apply<1>(frame, run, step,
+                      [](const struct cuda_eval_value *values, const bool *, struct eval_result *result) {
+                          if (result->valid)
+                              result->value = eval_of((uint64_t)(values[0].low == 0));
+                      });
+        return true;
     case CUDA_EVAL_RESIZE:
         eval_apply<1>(frame, run, step,
                       [&](const struct cuda_eval_value *values, const bool *, struct eval_result *result) {

@@ -7,6 +7,7 @@
 #define SX_UNROLL
 #define SX_ALLOW_SHARED(kernel, bytes) ((void)(bytes))
 #define SX_BARRIER(number, threads)    __syncthreads()
+#define SX_PREFETCH(address)           ((void)(address))
 #else
 #include <cuda_runtime.h>
 /* SX_LAUNCH(kernel, blocks, threads, shared bytes, stream, arguments...) */
@@ -21,6 +22,8 @@
 /* A barrier that warps may come to from different places of the code, which __syncthreads does not allow. */
 #define SX_BARRIER(number, threads) \
     asm volatile("barrier.sync %0, %1;" ::"n"(number), "n"(threads) : "memory")
+/* Asks for the bytes around an address, to the L2 cache. */
+#define SX_PREFETCH(address) asm volatile("prefetch.global.L2 [%0];" ::"l"(address))
 #endif
 
 #include "backend/cuda/column.h"
