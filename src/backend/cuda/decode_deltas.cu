@@ -5,14 +5,14 @@
 #include "backend/cuda/decode_kernel.h"
 
 /* A miniblock has a multiple of DELTA_ITEMS deltas: those of a thread are of one, and begin at a byte. */
-constexpr int DELTA_ITEMS = 8, DELTA_ROUND = int(CUDA_THREADS) * DELTA_ITEMS,
+constexpr int DELTA_ITEMS = 8, DELTA_THREADS = 512, DELTA_ROUND = DELTA_THREADS * DELTA_ITEMS,
               ROUND_TILES = DELTA_ROUND / int(DECODE_TILE),
-              DELTA_ROUNDS = (int(CUDA_THREADS) - 1) / ROUND_TILES; /* whose tiles are looked at together */
+              DELTA_ROUNDS = (DELTA_THREADS - 1) / ROUND_TILES; /* whose tiles are looked at together */
 
 /* Of a block. Neighbours in `values` lie as far apart as keeps their banks apart. */
 template <typename T> struct delta_round {
-    T values[DELTA_ROUND + CUDA_THREADS];
-    uint8_t is_idle[CUDA_THREADS]; /* nobody wants the values of the tile */
+    T values[DELTA_ROUND + DELTA_THREADS];
+    uint8_t is_idle[DELTA_THREADS]; /* nobody wants the values of the tile */
 };
 
 /* The deltas of a page, or lengths of its strings. */
@@ -85,6 +85,21 @@ __device__ static inline bool may_have_idle(const struct decode_work &work, cons
            (work.selection || page.first_wanted > 0 || page.end_wanted < page.n_rows);
 }
 
+/* The round's values, of which `left` or more exist, to out[first] and on. `marked`: the first of the marked
+ * tiles; below 0: none are. */
+template <typename T>
+__device__ static inline void put_round(const struct delta_round<T> *round, int64_t marked, int64_t first,
+                                        int64_t left, T *out) {
+    SX_UNROLL
+    for (int k = 0; k < DELTA_ITEMS; k++) {
+        const int i = k * DELTA_THREADS + (int)threadIdx.x;
+        const T value = round->values[i + i / DELTA_ITEMS];
+        const bool is_idle = marked >= 0 && round->is_idle[(first + i) / DECODE_TILE - marked];
+        if (i < left && !is_idle)
+            out[first + i] = value;
+    }
+}
+
 /* Value v to out[v]. `by_tile`: those of idle tiles may be left out. What a round reads is asked for in the
  * round before, and where that is in the one before. */
 template <typename T>
@@ -116,20 +131,18 @@ __device__ static inline void sum_deltas(const struct decode_work &work, const s
         unpack_deltas(source, bits, values);
         for (int k = 0; k < DELTA_ITEMS; k++)
             sum += values[k];
-        T value = carry + block_exclusive(sum, &total);
+        T value = carry + block_exclusive<T, DELTA_THREADS>(sum, &total);
         for (int k = 0; k < DELTA_ITEMS; k++)
             round.values[threadIdx.x * (DELTA_ITEMS + 1) + k] = value += values[k];
         __syncthreads();
-        for (int64_t i = threadIdx.x; i < left && i < DELTA_ROUND; i += CUDA_THREADS) {
-            const int64_t v = base + 1 + i;
-            if (!by_tile || !round.is_idle[v / DECODE_TILE - marked])
-                out[v] = round.values[i + i / DELTA_ITEMS];
-        }
+        put_round(&round, by_tile ? marked : -1, base + 1, left, out);
         carry += total;
     }
 }
 
-template <typename T> __global__ void stage_deltas(const __grid_constant__ struct decode_works works) {
+template <typename T>
+__global__ void __launch_bounds__(DELTA_THREADS, 2)
+    stage_deltas(const __grid_constant__ struct decode_works works) {
     const struct decode_work work = works.of[blockIdx.y];
     if ((int32_t)blockIdx.x >= work.n_pages)
         return;
@@ -138,7 +151,8 @@ template <typename T> __global__ void stage_deltas(const __grid_constant__ struc
         sum_deltas(work, page, 0, work.states[blockIdx.x].n_values, true, (T *)work.staged + page.first_row);
 }
 
-__global__ void stage_lengths(const __grid_constant__ struct decode_works works) {
+__global__ void __launch_bounds__(DELTA_THREADS, 2)
+    stage_lengths(const __grid_constant__ struct decode_works works) {
     const struct decode_work work = works.of[blockIdx.y];
     if ((int32_t)blockIdx.x >= work.n_pages || work.states[blockIdx.x].is_bad)
         return;
@@ -153,11 +167,11 @@ __global__ void stage_lengths(const __grid_constant__ struct decode_works works)
 extern "C" {
 void cuda_decode_deltas(cudaStream_t stream, const struct decode_works *works, uint32_t stored_bytes) {
     if (stored_bytes == sizeof(uint32_t))
-        SX_LAUNCH(stage_deltas<uint32_t>, page_grid(works), CUDA_THREADS, 0, stream, *works);
+        SX_LAUNCH(stage_deltas<uint32_t>, page_grid(works), DELTA_THREADS, 0, stream, *works);
     else
-        SX_LAUNCH(stage_deltas<uint64_t>, page_grid(works), CUDA_THREADS, 0, stream, *works);
+        SX_LAUNCH(stage_deltas<uint64_t>, page_grid(works), DELTA_THREADS, 0, stream, *works);
 }
 void cuda_decode_coded_lengths(cudaStream_t stream, const struct decode_works *works) {
-    SX_LAUNCH(stage_lengths, page_grid(works), CUDA_THREADS, 0, stream, *works);
+    SX_LAUNCH(stage_lengths, page_grid(works), DELTA_THREADS, 0, stream, *works);
 }
 }

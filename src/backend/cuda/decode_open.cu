@@ -18,6 +18,7 @@ struct delta_walk {
     uint32_t head[2], head_bytes; /* the lane's bytes of the block's first 64, and how many lie in front
                                    * of the widths */
     uint64_t asked;               /* bytes that are on their way to the cache */
+    int64_t n_listed;             /* miniblocks */
 };
 
 /* A warp: blocks are read one after another, each of which waits for memory, so bytes are asked for some
@@ -96,6 +97,12 @@ __device__ static inline bool deltas_are_enough(const struct delta_walk &walk,
     return !walk.is_whole || out.n_there >= n_rows;
 }
 
+/* warp_inclusive of miniblocks' bytes, of 32 bits where they have so many values at most. */
+__device__ static inline uint64_t inclusive_bytes(uint64_t bytes, uint64_t miniblock_values) {
+    constexpr uint64_t MOST_VALUES = 1 << 20;
+    return miniblock_values <= MOST_VALUES ? warp_inclusive((uint32_t)bytes) : warp_inclusive(bytes);
+}
+
 /* A warp: the block's miniblocks from number `first` on, one a lane. False: one that counts has a width that
  * can't be; all count where `reads_all`, else those that the rows need. */
 __device__ static inline bool take_miniblocks(const struct decode_work &work, struct delta_walk *walk,
@@ -107,7 +114,8 @@ __device__ static inline bool take_miniblocks(const struct decode_work &work, st
     const uint32_t width = width_of(*walk, first, exists);
     const uint32_t bad = __ballot_sync(ALL, width > MAX_DELTA_BITS);
     const uint64_t stored = width > MAX_DELTA_BITS ? 0 : walk->miniblock_values / 8 * width;
-    const uint64_t inclusive = warp_inclusive(stored), room = walk->size - walk->at;
+    const uint64_t inclusive = inclusive_bytes(stored, walk->miniblock_values);
+    const uint64_t room = walk->size - walk->at;
     const uint64_t skipped = inclusive - stored < room ? inclusive - stored : room;
     const uint64_t bytes = stored < room - skipped ? stored : room - skipped;
     const uint64_t left = exists ? walk->left - before : 0;
@@ -121,12 +129,13 @@ __device__ static inline bool take_miniblocks(const struct decode_work &work, st
     const uint32_t needed = __ballot_sync(ALL, exists && is_needed);
     const uint32_t listed = needed & (n_good < CUDA_WARP ? (1u << n_good) - 1 : ALL);
     if (listed >> lane & 1)
-        work.miniblocks[out->first_miniblock + (out->n_there - 1) / (int64_t)walk->miniblock_values +
-                        (int64_t)lane] = {walk->min_delta, (uint32_t)(walk->at + skipped), width};
-    const uint64_t sum = warp_inclusive(listed >> lane & 1 ? there : 0);
+        work.miniblocks[out->first_miniblock + walk->n_listed + (int64_t)lane] = {
+            walk->min_delta, (uint32_t)(walk->at + skipped), width};
+    const uint32_t sum = __reduce_add_sync(ALL, listed >> lane & 1 ? (uint32_t)there : 0);
     const uint64_t total = __shfl_sync(ALL, inclusive, CUDA_WARP - 1);
     const bool is_bad = bad && (reads_all || (needed >> n_good & 1));
-    out->n_there += (int64_t)__shfl_sync(ALL, sum, CUDA_WARP - 1);
+    out->n_there += (int64_t)sum;
+    walk->n_listed += __popc(listed);
     if (is_bad && (needed >> n_good & 1))
         out->problem = DECODE_DELTA_WIDTH;
     if (listed & cut) {
@@ -145,7 +154,7 @@ __device__ static inline bool take_miniblocks(const struct decode_work &work, st
 __device__ __forceinline__ enum decode_problem open_deltas(const struct decode_work &work,
                                                            const struct decode_page &page, uint64_t at,
                                                            struct decode_deltas *out, uint64_t *out_end) {
-    struct delta_walk walk = {page.body, page.body_bytes, at, 0, 0, 0, 0, 0, true, {}, 0, at};
+    struct delta_walk walk = {page.body, page.body_bytes, at, 0, 0, 0, 0, 0, true, {}, 0, at, 0};
     uint64_t first = 0;
     ask_ahead(&walk, 0);
     const enum decode_problem problem = start_deltas(&walk, &first);

@@ -6,39 +6,45 @@
 
 /* ---- arrays ---- */
 
-static enum sx_status zero_rest(struct cuda_stream *stream, char *memory, size_t from, size_t end) {
-    return cuda_check(stream, cudaMemsetAsync(memory + from, 0, end - from, stream->handle),
-                      "clearing groups");
+enum sx_status cuda_group_moves_issue(struct cuda_stream *stream, struct cuda_group_moves *moves) {
+    enum sx_status status = SX_OK;
+    if (moves->copies.n > 0) {
+        cuda_copy_several(stream->handle, &moves->copies);
+        status = cuda_launched(stream, "moving groups");
+    }
+    for (int i = 0; i < moves->n_left; i++)
+        sx_buffer_release(moves->left[i]);
+    moves->copies.n = moves->n_left = 0;
+    return status;
 }
 
 enum sx_status cuda_group_array_grow(struct cuda_stream *stream, struct cuda_group_array *array, int64_t used,
-                                     int64_t capacity, bool zeroed) {
+                                     int64_t capacity, bool zeroed, struct cuda_group_moves *moves) {
     const size_t old_bytes = array->buffer ? (size_t)used * array->width : 0;
     const size_t new_bytes = (size_t)capacity * array->width;
+    struct cuda_copies *copies = &moves->copies;
     struct sx_buffer *grown;
-    enum sx_status status;
     if (array->width == 0)
         return SX_OK;
+    if (copies->n + 2 > CUDA_COPIES)
+        SX_TRY(cuda_group_moves_issue(stream, moves));
     SX_TRY(cuda_shared_create(stream, new_bytes, &grown));
     if (old_bytes > 0)
-        SX_GO(cuda_check(stream,
-                         cudaMemcpyAsync(grown->data, array->buffer->data, old_bytes,
-                                         cudaMemcpyDeviceToDevice, stream->handle),
-                         "moving groups"));
-    if (zeroed)
-        SX_GO(zero_rest(stream, grown->data, old_bytes, new_bytes));
-    sx_buffer_release(array->buffer);
+        copies->of[copies->n++] = (struct cuda_copy){grown->data, array->buffer->data, (int64_t)old_bytes};
+    if (zeroed && new_bytes > old_bytes)
+        copies->of[copies->n++] =
+            (struct cuda_copy){(char *)grown->data + old_bytes, NULL, (int64_t)(new_bytes - old_bytes)};
+    moves->left[moves->n_left++] = array->buffer;
     array->buffer = grown;
     return SX_OK;
-out:
-    sx_buffer_release(grown);
-    return status;
 }
 
 enum { EXPECTED_SHARE = 16 }; /* of the device's memory, for groups that are not there yet */
 
 int64_t cuda_group_expected(const struct sx_group *group, int64_t needed) {
-    const double expected = (double)needed + group->new_share * group->rows_left;
+    const double waiting = (double)atomic_load(&group->rows_waiting);
+    const double left = group->rows_left > waiting ? group->rows_left : waiting;
+    const double expected = (double)needed + group->new_share * left;
     const int64_t most = needed > group->most_expected ? needed : group->most_expected;
     return expected < (double)most ? (int64_t)expected : most;
 }
@@ -70,12 +76,13 @@ static void arrays_of(struct cuda_group_aggregate *aggregate,
 }
 
 /* The first `state_capacity` elements have zeroes where there is no group yet, so they are all kept. */
-static enum sx_status grow_states(struct cuda_stream *stream, struct sx_group *group, int64_t capacity) {
+static enum sx_status grow_states(struct cuda_stream *stream, struct sx_group *group, int64_t capacity,
+                                  struct cuda_group_moves *moves) {
     for (int a = 0; a < group->n_aggregates; a++) {
         struct cuda_group_array *arrays[CUDA_GROUP_STATE_ARRAYS];
         arrays_of(&group->aggregates[a], arrays);
         for (int i = 0; i < CUDA_GROUP_STATE_ARRAYS; i++)
-            SX_TRY(cuda_group_array_grow(stream, arrays[i], group->state_capacity, capacity, true));
+            SX_TRY(cuda_group_array_grow(stream, arrays[i], group->state_capacity, capacity, true, moves));
     }
     group->state_capacity = capacity;
     return SX_OK;
@@ -87,8 +94,14 @@ enum sx_status cuda_group_grow(struct cuda_stream *stream, struct sx_group *grou
         return SX_OK;
     const int64_t more = cuda_group_capacity(capacity, n_groups, cuda_group_expected(group, n_groups));
     const int64_t least = cuda_group_capacity(capacity, n_groups, n_groups);
-    const enum sx_status status = grow(stream, group, more);
-    return status == SX_OUT_OF_MEMORY && least < more ? grow(stream, group, least) : status;
+    struct cuda_group_moves moves = {.n_left = 0};
+    enum sx_status status = grow(stream, group, more, &moves);
+    if (status == SX_OUT_OF_MEMORY && least < more) {
+        SX_TRY(cuda_group_moves_issue(stream, &moves)); /* gives memory back, too */
+        status = grow(stream, group, least, &moves);
+    }
+    const enum sx_status issued = cuda_group_moves_issue(stream, &moves);
+    return status == SX_OK ? issued : status;
 }
 
 enum sx_status cuda_group_grow_states(struct cuda_stream *stream, struct sx_group *group, int64_t n_groups) {

@@ -64,6 +64,7 @@ struct sx_group {
     int64_t key_capacity, state_capacity; /* elements that the arrays have room for */
     int64_t most_expected;                /* groups for which memory is taken before they are there */
     double rows_left;                     /* that are expected after this update */
+    _Atomic(int64_t) rows_waiting;        /* of them, those of updates that wait for this one */
     double new_share;                     /* of the last update's rows, those that made a group */
     struct cuda_group_array hashes;
     struct sx_buffer *slots;
@@ -96,17 +97,28 @@ enum {
 
 /* ---- group.c ---- */
 
-/* Room for `capacity` elements, of which `used` are kept; the others are zeroed if wanted. */
+/* What arrays that have grown are still to get of the ones in whose place they are. */
+struct cuda_group_moves {
+    struct cuda_copies copies;
+    struct sx_buffer *left[CUDA_COPIES];
+    int n_left;
+};
+/* By one kernel, also after an error; releases the old ones. */
+SX_MUST_CHECK enum sx_status cuda_group_moves_issue(struct cuda_stream *stream,
+                                                    struct cuda_group_moves *moves);
+/* Room for `capacity` elements, of which `used` are kept; the others are zeroed if wanted, where the old ones
+ * take a multiple of 8 bytes. The caller issues the moves. */
 SX_MUST_CHECK enum sx_status cuda_group_array_grow(struct cuda_stream *stream, struct cuda_group_array *array,
-                                                   int64_t used, int64_t capacity, bool zeroed);
-/* Groups that there will be if the rows that are left make as many as the last ones did; not above `needed`
- * where they would take more than 1/16 of the device's memory. */
+                                                   int64_t used, int64_t capacity, bool zeroed,
+                                                   struct cuda_group_moves *moves);
+/* Groups that there will be if the rows that are left, or at least those that wait, make as many as the last
+ * ones did; not above `needed` where they would take more than 1/16 of the device's memory. */
 int64_t cuda_group_expected(const struct sx_group *group, int64_t needed);
 /* The capacity for `needed` elements, of `expected` in the end, where there are `capacity`: the same, or
  * larger by a good part, and of few different sizes, so that memory is found again. */
 int64_t cuda_group_capacity(int64_t capacity, int64_t needed, int64_t expected);
-typedef enum sx_status cuda_group_growth(struct cuda_stream *stream, struct sx_group *group,
-                                         int64_t capacity);
+typedef enum sx_status cuda_group_growth(struct cuda_stream *stream, struct sx_group *group, int64_t capacity,
+                                         struct cuda_group_moves *moves);
 /* Makes room for `n_groups` by `grow` where `capacity` is too small: for those that are expected, or, where
  * there is not that much memory, for fewer. */
 SX_MUST_CHECK enum sx_status cuda_group_grow(struct cuda_stream *stream, struct sx_group *group,

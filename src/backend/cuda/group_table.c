@@ -44,12 +44,14 @@ static enum sx_status ensure_slots(struct cuda_stream *stream, struct sx_group *
     return status == SX_OUT_OF_MEMORY && least < more ? make_slots(stream, group, least) : status;
 }
 
-static enum sx_status grow_keys(struct cuda_stream *stream, struct sx_group *group, int64_t capacity) {
-    SX_TRY(cuda_group_array_grow(stream, &group->hashes, group->n_groups, capacity, false));
+static enum sx_status grow_keys(struct cuda_stream *stream, struct sx_group *group, int64_t capacity,
+                                struct cuda_group_moves *moves) {
+    const int64_t used = group->n_groups;
+    SX_TRY(cuda_group_array_grow(stream, &group->hashes, used, capacity, false, moves));
     for (int k = 0; k < group->n_keys; k++) {
         struct cuda_group_key_store *key = &group->keys[k];
-        SX_TRY(cuda_group_array_grow(stream, &key->values, group->n_groups, capacity, false));
-        SX_TRY(cuda_group_array_grow(stream, &key->valid, group->n_groups, capacity, false));
+        SX_TRY(cuda_group_array_grow(stream, &key->values, used, capacity, false, moves));
+        SX_TRY(cuda_group_array_grow(stream, &key->valid, used, capacity, false, moves));
     }
     group->key_capacity = capacity;
     return SX_OK;
@@ -202,7 +204,8 @@ enum sx_status cuda_group_search_end(struct cuda_stream *stream, struct sx_group
     SX_TRY(publish(stream, group, search, table_of(group), search->new_rows->data, n_new));
     if (n_new == 0)
         return SX_OK;
-    cuda_group_resolve(stream->handle, table_of(group), search->numbers);
+    if (group->n_aggregates > 0) /* who else reads numbers? */
+        cuda_group_resolve(stream->handle, table_of(group), search->numbers);
     enum sx_status status = cuda_launched(stream, "numbers of new groups");
     if (status == SX_OK && bytes > 0)
         status = cuda_group_copy_strings(stream, group, search->borrowed, n_new, (size_t)bytes);

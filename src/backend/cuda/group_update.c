@@ -89,9 +89,12 @@ static enum sx_status cover_digits(const struct update *update, int a) {
             return SX_OK;
     }
     struct cuda_group_aggregate wide = *aggregate;
+    struct cuda_group_moves moves = {.n_left = 0};
     wide.first_word = first;
     wide.states = (struct cuda_group_array){.width = (size_t)(end - first) * sizeof(uint64_t)};
-    SX_TRY(cuda_group_array_grow(update->stream, &wide.states, 0, update->group->state_capacity, true));
+    SX_TRY(
+        cuda_group_array_grow(update->stream, &wide.states, 0, update->group->state_capacity, true, &moves));
+    SX_TRY(cuda_group_moves_issue(update->stream, &moves));
     if (n_words > 0)
         cuda_group_widen(update->stream->handle, cuda_group_sum_of(aggregate), cuda_group_sum_of(&wide),
                          update->group->n_groups);
@@ -289,7 +292,9 @@ enum sx_status sx_cuda_group_update(struct sx_stream *base, struct sx_group *gro
     update.search.keys = keys;
     update.search.rows = rows;
     enum sx_status found = cuda_group_find_runs(stream, group, &update.search, &update.order);
+    atomic_fetch_add(&group->rows_waiting, rows);
     pthread_mutex_lock(&group->lock);
+    atomic_fetch_sub(&group->rows_waiting, rows);
     enum sx_status status = group->is_broken
                                 ? sx_error_set(&base->error, SX_CANCELLED, "another worker has failed")
                                 : cuda_group_take_turn(stream, group);

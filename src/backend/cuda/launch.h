@@ -75,11 +75,11 @@ void cuda_take_rows(cudaStream_t stream, const struct cuda_moves *moves, const u
  * copy engine does one copy after another, whichever streams they are of, so that a list of pages waits for
  * all column chunks that other workers have asked for. */
 void cuda_copy_bytes(cudaStream_t stream, void *to, const void *from, size_t bytes);
-/* Several of them, at least one. */
+/* Several of them, at least one; also within the device's memory. */
 enum { CUDA_COPIES = 64 };
 struct cuda_copy {
     void *to;
-    const void *from;
+    const void *from; /* NULL: zeroes */
     int64_t bytes;
 };
 struct cuda_copies {

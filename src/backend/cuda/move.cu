@@ -59,10 +59,21 @@ __global__ void copy_bytes(uint8_t *to, const uint8_t *from, int64_t bytes) {
     copy_all(to, from, bytes);
 }
 
+__device__ static inline void zero_all(uint8_t *to, int64_t bytes) {
+    const int64_t n = bytes / (int64_t)sizeof(uint64_t), rest = n * (int64_t)sizeof(uint64_t);
+    for (int64_t i = cuda_thread(); i < n; i += cuda_threads())
+        ((uint64_t *)to)[i] = 0;
+    for (int64_t i = rest + cuda_thread(); i < bytes; i += cuda_threads())
+        to[i] = 0;
+}
+
 /* A row of blocks each. */
 __global__ void copy_several(const __grid_constant__ struct cuda_copies copies) {
     const struct cuda_copy copy = copies.of[blockIdx.y];
-    copy_all((uint8_t *)copy.to, (const uint8_t *)copy.from, copy.bytes);
+    if (copy.from)
+        copy_all((uint8_t *)copy.to, (const uint8_t *)copy.from, copy.bytes);
+    else
+        zero_all((uint8_t *)copy.to, copy.bytes);
 }
 
 template <typename T, typename I>
