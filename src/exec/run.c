@@ -183,11 +183,20 @@ static int64_t most_workers(const struct sx_source *source) {
     return source->size ? source->size(source).batches : INT64_MAX;
 }
 
+/* A pipeline of the round reads the same, so that there will be something to find. */
+static bool repeats(const struct sx_run *run, const struct sx_pipeline *ahead) {
+    for (int i = 0; i < run->n_round; i++)
+        if (sx_schedule_reads_same(run->round[i], ahead))
+            return true;
+    return false;
+}
+
 static enum sx_status look_ahead(struct sx_worker *worker) {
     const struct sx_run *run = worker->run;
     const struct sx_pipeline *pipeline = pipeline_ahead(run);
     struct sx_source *source = pipeline ? pipeline->source : NULL;
-    if (!source || !source->ahead || stopped(run) || worker->index >= most_workers(source))
+    if (!source || !source->ahead || stopped(run) || worker->index >= most_workers(source) ||
+        repeats(run, pipeline))
         return SX_OK;
     struct sx_operator *caller = account(worker, &source->base);
     const enum sx_ahead when = pipeline == sx_schedule_behind(run) ? SX_AHEAD_NEXT : SX_AHEAD_LATER;
@@ -445,7 +454,7 @@ static void run_round(struct sx_run *run) {
             fail(&run->workers[0], status);
     }
     const struct sx_pipeline *ahead = pipeline_ahead(run);
-    if (ahead)
+    if (ahead && !repeats(run, ahead))
         ahead->source->prefetch(ahead->source);
     if (!stopped(run))
         sx_team_run_some(run->options.team, n_workers, work_pipelines, run);

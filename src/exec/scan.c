@@ -76,13 +76,13 @@ static enum sx_status narrow(struct sx_scan_source *scan, struct sx_worker *work
 /* What the later steps and the answer need of the batch: rows pass the first step, so all of it will be asked
  * for, mostly. */
 static enum sx_status bring_rest(struct sx_scan_source *scan, struct sx_worker *worker,
-                                 struct scan_worker *state, struct scan_taken *batch, bool now) {
+                                 struct scan_worker *state, struct scan_taken *batch) {
     const bool *decoded = batch == &state->now ? state->work.decoded : NULL;
     int32_t n = 0;
     for (int32_t c = 0; c < scan->plan->u.scan.n_columns; c++)
         if (!(decoded && decoded[c]) && used_later(scan, state, 1, c))
             state->bring[n++] = c;
-    return n > 0 ? scan_bring(scan, worker, batch, state->bring, n, now) : SX_OK;
+    return n > 0 ? scan_bring(scan, worker, batch, state->bring, n) : SX_OK;
 }
 
 /* Whether some row of each batch is likely to pass the first step: by those before, or a guess. */
@@ -103,8 +103,8 @@ static enum sx_status bring_first(struct sx_scan_source *scan, struct sx_worker 
                                   const struct scan_worker *state, struct scan_taken *batch) {
     const struct sx_scan_plan *plan = &scan->plan->u.scan;
     const struct scan_step *first = first_step(scan, state);
-    return first ? scan_bring(scan, worker, batch, first->columns, first->n_columns, false)
-                 : scan_bring(scan, worker, batch, plan->projection, plan->n_projection, false);
+    return first ? scan_bring(scan, worker, batch, first->columns, first->n_columns)
+                 : scan_bring(scan, worker, batch, plan->projection, plan->n_projection);
 }
 
 /* All that the batch will need, if it will: else the link has nothing to do while workers look for the rows
@@ -115,7 +115,7 @@ static enum sx_status bring_batch(struct sx_scan_source *scan, struct sx_worker 
     if (!scan->brings_ahead || !batch->first || !first || !passes_some(scan, first))
         return SX_OK;
     SX_TRY(bring_first(scan, worker, state, batch));
-    return bring_rest(scan, worker, state, batch, false);
+    return bring_rest(scan, worker, state, batch);
 }
 
 /* Only rows that pass the state's step i are left. */
@@ -146,7 +146,7 @@ static enum sx_status filter_chunk(struct sx_scan_source *scan, struct sx_worker
         if (chunk->rows == 0)
             atomic_fetch_add_explicit(&scan->n_empty, 1, memory_order_relaxed);
         else if (scan->brings_ahead)
-            SX_TRY(bring_rest(scan, worker, state, &state->now, true));
+            SX_TRY(bring_rest(scan, worker, state, &state->now));
     }
     return SX_OK;
 }
@@ -246,7 +246,7 @@ static enum sx_status scan_ahead(struct sx_source *source, struct sx_worker *wor
     const struct scan_step *first = first_step(scan, state);
     const bool needs_all =
         when == SX_AHEAD_LATER || (when == SX_AHEAD_SAME && first && passes_some(scan, first));
-    return first && needs_all ? bring_rest(scan, worker, state, &state->next, false) : SX_OK;
+    return first && needs_all ? bring_rest(scan, worker, state, &state->next) : SX_OK;
 }
 
 static struct sx_source_size scan_size(const struct sx_source *source) {

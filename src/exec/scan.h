@@ -88,10 +88,9 @@ SX_MUST_CHECK enum sx_status scan_take_batch(struct sx_scan_source *scan, struct
 SX_MUST_CHECK enum sx_status scan_take_early(struct sx_scan_source *scan, struct sx_worker *worker,
                                              struct scan_worker *state);
 void scan_drop_batch(struct sx_scan_source *scan, struct sx_worker *worker, struct scan_taken *batch);
-/* The columns' bytes may begin to come to the device, for all of the batch; `now`: they are needed next. */
+/* The columns' bytes may begin to come to the device, for all of the batch. */
 SX_MUST_CHECK enum sx_status scan_bring(struct sx_scan_source *scan, struct sx_worker *worker,
-                                        struct scan_taken *batch, const int32_t *columns, int32_t n_columns,
-                                        bool now);
+                                        struct scan_taken *batch, const int32_t *columns, int32_t n_columns);
 /* Takes rows of the batch for the next chunk, and tells how many; 0: the batch is through. */
 int64_t scan_next_chunk(const struct sx_scan_source *scan, struct scan_worker *state);
 /* Whether all values of the column in the chunk are in [least, most], or NULL and are_nulls. */

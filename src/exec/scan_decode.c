@@ -187,7 +187,7 @@ enum sx_status scan_decode(struct sx_scan_source *scan, struct sx_worker *worker
 }
 
 enum sx_status scan_bring(struct sx_scan_source *scan, struct sx_worker *worker, struct scan_taken *batch,
-                          const int32_t *columns, int32_t n_columns, bool now) {
+                          const int32_t *columns, int32_t n_columns) {
     struct sx_decoder **decoders =
         calloc((size_t)batch->n_groups * (size_t)n_columns + 1, sizeof(struct sx_decoder *));
     int n = 0;
@@ -201,7 +201,7 @@ enum sx_status scan_bring(struct sx_scan_source *scan, struct sx_worker *worker,
                 decoders[n++] = *decoder_of(scan, batch, g, columns[i]);
         }
     if (status == SX_OK)
-        status = sx_ops(worker)->decode_ahead(worker->stream, decoders, n, now);
+        status = sx_ops(worker)->decode_ahead(worker->stream, decoders, n);
     free(decoders);
     return status;
 }

@@ -34,24 +34,19 @@ static bool is_short(const struct sx_run *run, const struct sx_source *source, i
     return source->size && size.batches < run->n_workers;
 }
 
-static bool reads_same(const struct sx_pipeline *a, const struct sx_pipeline *b) {
+bool sx_schedule_reads_same(const struct sx_pipeline *a, const struct sx_pipeline *b) {
     const struct sx_scan_plan *x = a->source->scan, *y = b->source->scan;
     return x && y && sx_scans_same_files(x, y);
-}
-
-/* One of the others reads the same, so that there will be something to find. */
-static bool repeats(struct sx_pipeline *const *others, int n, const struct sx_pipeline *pipeline) {
-    for (int i = 0; i < n; i++)
-        if (reads_same(others[i], pipeline))
-            return true;
-    return false;
 }
 
 static bool may_join(const struct round *round, const struct sx_pipeline *pipeline, int64_t *out_bytes) {
     if (pipeline->has_run || !is_ready(pipeline) || !is_short(round->run, pipeline->source, out_bytes) ||
         *out_bytes > round->bytes_left)
         return false;
-    return !reads_same(round->first, pipeline) && !repeats(round->pipelines, round->n, pipeline);
+    bool same = sx_schedule_reads_same(round->first, pipeline);
+    for (int i = 0; i < round->n && !same; i++)
+        same = sx_schedule_reads_same(round->pipelines[i], pipeline);
+    return !same;
 }
 
 static void join_short_ones(struct round *round) {
@@ -72,8 +67,7 @@ struct sx_pipeline *sx_schedule_behind(const struct sx_run *run) {
 
 struct sx_pipeline *sx_schedule_ahead(const struct sx_run *run) {
     for (int i = run->n_have_run; i < run->n_pipelines && i < run->n_have_run + WINDOW; i++)
-        if (!run->pipelines[i].has_run && run->pipelines[i].source->prefetch &&
-            !repeats(run->round, run->n_round, &run->pipelines[i]))
+        if (!run->pipelines[i].has_run && run->pipelines[i].source->prefetch)
             return &run->pipelines[i];
     return NULL;
 }

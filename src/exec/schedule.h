@@ -15,8 +15,11 @@ int sx_schedule_next(struct sx_run *run, struct sx_pipeline **out);
 /* The first that has not run; NULL: there is none. */
 struct sx_pipeline *sx_schedule_behind(const struct sx_run *run);
 
-/* The first that has not run and reads from storage, of those near enough, but for scans of files that the
- * round in progress reads: they find what that brings. NULL: there is none. */
+/* Whether both are scans of the same files: the second finds what the first has read only when that is
+ * decoded. */
+bool sx_schedule_reads_same(const struct sx_pipeline *a, const struct sx_pipeline *b);
+
+/* The first that has not run and reads from storage, of those near enough; NULL: there is none. */
 struct sx_pipeline *sx_schedule_ahead(const struct sx_run *run);
 
 #endif

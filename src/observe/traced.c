@@ -166,8 +166,8 @@ static int64_t rows_of_parts(const struct sx_column_read *read) {
       (struct sx_stream * stream, const struct sx_column_read *reads, int n_reads,                          \
        const struct sx_tensor *selection, struct sx_decode_place *out_place),                               \
       (stream, reads, n_reads, selection, out_place))                                                       \
-    X(decode_ahead, 0, (struct sx_stream * stream, struct sx_decoder *const *decoders, int n, bool now),    \
-      (stream, decoders, n, now))
+    X(decode_ahead, 0, (struct sx_stream * stream, struct sx_decoder *const *decoders, int n),              \
+      (stream, decoders, n))
 
 #define TRACED(slot, rows, parameters, arguments)                                 \
     static enum sx_status traced_##slot parameters {                              \

@@ -370,11 +370,10 @@ struct sx_backend_ops {
     SX_MUST_CHECK enum sx_status (*decode)(struct sx_stream *stream, const struct sx_column_read *reads,
                                            int n_reads, const struct sx_tensor *selection,
                                            struct sx_decode_place *out_place);
-    /* A hint: these decoders will be asked for most of their rows soon, and by this stream; `now`: next, by
-     * it. What that needs first, and takes long, may begin, but for what comes next in front of others; SX_OK
-     * also where it can't. */
+    /* A hint: these decoders will be asked for most of their rows soon, and by this stream. What that needs
+     * first, and takes long, may begin now; SX_OK also where it can't. */
     SX_MUST_CHECK enum sx_status (*decode_ahead)(struct sx_stream *stream, struct sx_decoder *const *decoders,
-                                                 int n, bool now);
+                                                 int n);
 };
 
 struct sx_backend {

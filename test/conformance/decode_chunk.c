@@ -370,7 +370,7 @@ enum sx_status chunk_open(struct conformance *c, const struct sx_stored_chunk *s
     SX_TRY(ops->decoder_create(c->stream, stored, out));
     if (below(c, 2))
         return SX_OK;
-    const enum sx_status status = ops->decode_ahead(c->stream, out, 1, below(c, 2));
+    const enum sx_status status = ops->decode_ahead(c->stream, out, 1);
     if (status != SX_OK) {
         ops->decoder_destroy(c->stream, *out);
         *out = NULL;

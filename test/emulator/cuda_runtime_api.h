@@ -24,7 +24,6 @@ enum cudaMemcpyKind {
 };
 enum {
     cudaStreamNonBlocking = 1,
-    cudaEventBlockingSync = 1,
     cudaEventDisableTiming = 2,
     cudaHostAllocDefault = 0,
     cudaHostRegisterPortable = 1

@@ -116,6 +116,6 @@ SX_MUST_CHECK enum sx_status sx_cpu_decode(struct sx_stream *stream, const struc
                                            int n_reads, const struct sx_tensor *selection,
                                            struct sx_decode_place *out_place);
 SX_MUST_CHECK enum sx_status sx_cpu_decode_ahead(struct sx_stream *stream, struct sx_decoder *const *decoders,
-                                                 int n, bool now);
+                                                 int n);
 
 #endif

@@ -91,11 +91,9 @@ enum sx_status sx_cpu_decode(struct sx_stream *stream, const struct sx_column_re
 }
 
 /* Bytes are where decoding wants them. */
-enum sx_status sx_cpu_decode_ahead(struct sx_stream *stream, struct sx_decoder *const *decoders, int n,
-                                   bool now) {
+enum sx_status sx_cpu_decode_ahead(struct sx_stream *stream, struct sx_decoder *const *decoders, int n) {
     (void)stream;
     (void)decoders;
     (void)n;
-    (void)now;
     return SX_OK;
 }

@@ -16,7 +16,6 @@
 
 #include <cuda_runtime_api.h>
 
-#include "backend/cuda/bring.h"
 #include "backend/cuda/launch.h"
 #include "backend/cuda/load.h"
 #include "tensor/backend.h"
@@ -47,7 +46,7 @@ struct cuda_device {
     pthread_mutex_t making;                /* of the two */
     _Atomic(struct cuda_stream *) bringer; /* bring.c */
     _Atomic(struct cuda_stream *) keeper;  /* memory.c: nothing is issued to it */
-    struct cuda_bringer bringing;          /* bring.c: what is issued to `bringer`, and when */
+    pthread_mutex_t bringing;              /* of what is issued to `bringer` */
     uint32_t inflates;                     /* inflate.h: a bit for each codec */
     bool inflates_few;                     /* however few pages there are */
     int64_t sort_few_rows;                 /* sort.h */
@@ -57,6 +56,9 @@ struct cuda_device {
 };
 
 struct cuda_allocator; /* memory.c */
+
+/* More of a stream's tickets than are mostly waited for one by one. */
+enum { CUDA_AHEAD_EVENTS = 4 };
 
 struct cuda_stream {
     struct sx_stream base; /* first; base.pool is the stream's device memory */
@@ -73,7 +75,11 @@ struct cuda_stream {
     void *select_scratch;            /* on the device; zeroed but for selections that are under way */
     char *staging;                   /* pinned */
     size_t staging_used;
-    cudaStream_t aside; /* of cuda_read; NULL until it is first needed */
+    cudaStream_t aside;                   /* of cuda_read; NULL until it is first needed */
+    cudaEvent_t brought;                  /* of cuda_bring; NULL until it is first needed */
+    cudaEvent_t ahead[CUDA_AHEAD_EVENTS]; /* of cuda_bring_ahead, by turns; likewise */
+    int64_t n_ahead;                      /* calls of it; the stream waits for those up to n_awaited */
+    int64_t n_awaited;
     struct cuda_clock *clock;
     struct cuda_stream *next_idle;
     uint32_t n_syncs;
@@ -178,6 +184,30 @@ SX_MUST_CHECK enum sx_status cuda_flatten(struct cuda_stream *stream, const stru
  * counters other than counter 0, which it uses. */
 SX_MUST_CHECK enum sx_status cuda_select(struct cuda_stream *stream, const uint8_t *flags, int64_t n,
                                          struct sx_tensor *out_index);
+
+/* ---- bring.c ---- */
+
+/* In front of the two below. */
+SX_MUST_CHECK enum sx_status cuda_bring_begin(struct cuda_stream *stream);
+/* Memory for what is brought; other streams may see it. */
+SX_MUST_CHECK enum sx_status cuda_bring_memory(struct cuda_stream *stream, size_t bytes,
+                                               struct sx_buffer **out_buffer);
+/* Issues `n` copies of pinned memory, which must stay as it is until the stream's next synchronisation, to
+ * memory of cuda_bring_memory, behind those that other workers have asked for. What is issued to the stream
+ * from then on finds the bytes there. */
+SX_MUST_CHECK enum sx_status cuda_bring(struct cuda_stream *stream, const struct cuda_bring_copy *copies,
+                                        int64_t n);
+/* The same, but the stream does not wait: what needs the bytes calls cuda_bring_wait in front. */
+SX_MUST_CHECK enum sx_status cuda_bring_ahead(struct cuda_stream *stream,
+                                              const struct cuda_bring_copy *copies, int64_t n);
+/* Of the next cuda_bring_ahead. */
+static inline int64_t cuda_bring_ticket(const struct cuda_stream *stream) {
+    return stream->n_ahead + 1;
+}
+/* For the copies of the ticket and of all before it; 0: none. */
+SX_MUST_CHECK enum sx_status cuda_bring_wait(struct cuda_stream *stream, int64_t ticket);
+/* The calling thread waits. */
+void cuda_bring_join(const struct cuda_stream *stream, int64_t ticket);
 
 /* ---- cufile.c ---- */
 
@@ -313,7 +343,6 @@ enum sx_status sx_cuda_decoder_create(struct sx_stream *base, const struct sx_st
 void sx_cuda_decoder_destroy(struct sx_stream *base, struct sx_decoder *decoder);
 enum sx_status sx_cuda_decode(struct sx_stream *base, const struct sx_column_read *reads, int n_reads,
                               const struct sx_tensor *selection, struct sx_decode_place *out_place);
-enum sx_status sx_cuda_decode_ahead(struct sx_stream *base, struct sx_decoder *const *decoders, int n,
-                                    bool now);
+enum sx_status sx_cuda_decode_ahead(struct sx_stream *base, struct sx_decoder *const *decoders, int n);
 
 #endif

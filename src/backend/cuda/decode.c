@@ -50,7 +50,8 @@ void sx_cuda_decoder_destroy(struct sx_stream *base, struct sx_decoder *decoder)
     struct cuda_stream *stream = cuda_stream_of(base);
     if (!decoder)
         return;
-    cuda_bring_give_up(stream->device, &decoder->ahead); /* copies may still read what the owner frees */
+    if (decoder->ahead_bytes > 0) /* copies may still read what the owner frees */
+        cuda_bring_join(stream, decoder->ahead_ticket);
     decode_ahead_end(stream, decoder);
     release_copies(decoder);
     sx_buffer_release(decoder->chunk.owner);
@@ -161,28 +162,19 @@ static struct decode_column *entries_of(struct decode_call *call, int r) {
     return call->dictionaries[r].n_pages > 0 ? &call->dictionaries[r] : NULL;
 }
 
-/* For what was asked for ahead. */
-static enum sx_status await_ahead(struct decode_call *call) {
-    int64_t n = 0, most = 1;
-    for (int r = 0; r < call->n_reads; r++)
-        most += call->reads[r].n_parts;
-    struct cuda_bring_request **requests = calloc((size_t)most, sizeof *requests);
-    if (!requests)
-        return sx_error_set(&call->stream->base.error, SX_OUT_OF_MEMORY, "no memory for a decode");
+static int64_t last_ticket(const struct decode_call *call) {
+    int64_t last = 0;
     for (int r = 0; r < call->n_reads; r++)
         for (int p = 0; p < call->reads[r].n_parts; p++) {
-            struct cuda_bring_request *ahead = &call->reads[r].parts[p].decoder->ahead;
-            if (ahead->n > 0 && !ahead->is_awaited)
-                requests[n++] = ahead;
+            const int64_t ticket = call->reads[r].parts[p].decoder->ahead_ticket;
+            last = ticket > last ? ticket : last;
         }
-    const enum sx_status status = n > 0 ? cuda_bring_wait(call->stream, requests, n) : SX_OK;
-    free(requests);
-    return status;
+    return last;
 }
 
 /* Copies brought ahead are waited for first: a synchronisation after a failure covers them, too. */
 static enum sx_status issue(struct decode_call *call) {
-    SX_TRY(await_ahead(call));
+    SX_TRY(cuda_bring_wait(call->stream, last_ticket(call)));
     for (int r = 0; r < call->n_reads; r++)
         SX_TRY(decode_list(call, r));
     call->place = (struct sx_decode_place){-1, -1};

@@ -26,9 +26,9 @@ struct sx_decoder {
     int64_t row;                       /* no row in front of it is asked for again */
     struct decode_copy *copies;        /* of each span; without spans, of each page */
     int n_copies;
-    size_t ahead_bytes;              /* that were brought ahead, and are not asked for yet */
-    struct cuda_bring_request ahead; /* which brings them */
-    int last_span;                   /* that a page was found in: the next one's is this or one behind it */
+    size_t ahead_bytes;   /* that were brought ahead, and are not asked for yet */
+    int64_t ahead_ticket; /* the last one of those */
+    int last_span;        /* that a page was found in: the next one's is this or one behind it */
 };
 
 /* Whether a page has rows of the column, so that its bytes are looked at. */

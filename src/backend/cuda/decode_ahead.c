@@ -34,10 +34,17 @@ void decode_ahead_end(struct cuda_stream *stream, struct sx_decoder *decoder) {
     decoder->ahead_bytes = 0;
 }
 
+static int64_t count_spans(struct sx_decoder *const *decoders, int n) {
+    int64_t spans = 0;
+    for (int i = 0; i < n; i++)
+        spans += decoders[i]->chunk.n_spans;
+    return spans;
+}
+
 /* False: there is no room for more, now. */
-static bool list_span(struct cuda_stream *stream, struct sx_decoder *decoder, int s) {
+static bool bring_span(struct cuda_stream *stream, struct sx_decoder *decoder, int s,
+                       struct cuda_bring_copy *copy) {
     const struct sx_stored_span *span = &decoder->chunk.spans[s];
-    struct cuda_bring_request *ahead = &decoder->ahead;
     struct sx_buffer *made;
     if (!count_bytes(stream->device, decoder, span->length_bytes))
         return false;
@@ -46,55 +53,37 @@ static bool list_span(struct cuda_stream *stream, struct sx_decoder *decoder, in
         return false;
     }
     decoder->copies[s].stored = made;
-    ahead->copies[ahead->n++] = (struct cuda_bring_copy){made->data, span->bytes, span->length_bytes};
+    decoder->ahead_ticket = cuda_bring_ticket(stream);
+    *copy = (struct cuda_bring_copy){made->data, span->bytes, span->length_bytes};
     return true;
 }
 
-/* A request for what is to be brought; its `n` stays 0 where that is nothing. False: as above. */
-static bool list_spans(struct cuda_stream *stream, struct sx_decoder *decoder) {
-    bool has_room = true;
-    if (decoder->ahead.copies)
-        return true;
-    decoder->ahead.copies = calloc((size_t)decoder->chunk.n_spans + 1, sizeof(struct cuda_bring_copy));
-    if (!decoder->ahead.copies)
-        return false;
-    for (int s = 0; s < decoder->chunk.n_spans && has_room; s++)
-        if (is_to_bring(stream->device, decoder, s))
-            has_room = list_span(stream, decoder, s);
-    return has_room;
-}
-
-static int64_t bytes_of(const struct cuda_bring_request *request) {
+static enum sx_status bring(struct cuda_stream *stream, const struct cuda_bring_copy *copies, int64_t n) {
+    if (n == 0)
+        return SX_OK;
     int64_t bytes = 0;
-    for (int64_t i = 0; i < request->n; i++)
-        bytes += (int64_t)request->copies[i].bytes;
-    return bytes;
+    for (int64_t i = 0; i < n; i++)
+        bytes += (int64_t)copies[i].bytes;
+    const int64_t began_ns = sx_span_begin(stream->base.lane);
+    const enum sx_status status = cuda_bring_ahead(stream, copies, n);
+    sx_span_end(stream->base.lane, SX_SPAN_COPY, "upload of pinned memory", began_ns, bytes, 0);
+    return status;
 }
 
-enum sx_status sx_cuda_decode_ahead(struct sx_stream *base, struct sx_decoder *const *decoders, int n,
-                                    bool now) {
+enum sx_status sx_cuda_decode_ahead(struct sx_stream *base, struct sx_decoder *const *decoders, int n) {
     struct cuda_stream *stream;
     SX_TRY(cuda_enter(base, &stream));
     SX_TRY(cuda_bring_begin(stream));
-    struct cuda_bring_request **requests = calloc((size_t)n + 1, sizeof *requests);
-    int64_t n_requests = 0, bytes = 0;
-    bool has_room = requests != NULL;
-    for (int i = 0; i < n && has_room; i++) {
-        struct cuda_bring_request *ahead = &decoders[i]->ahead;
-        const bool is_new = ahead->n == 0;
-        has_room = list_spans(stream, decoders[i]);
-        if (ahead->n == 0 || (!is_new && !now))
-            continue;
-        requests[n_requests++] = ahead;
-        bytes += is_new ? bytes_of(ahead) : 0;
-    }
-    const int64_t began_ns = sx_span_begin(stream->base.lane);
-    if (now)
-        cuda_bring_now(stream->device, requests, n_requests);
-    else if (n_requests > 0)
-        cuda_bring_later(stream->device, requests, n_requests);
-    if (bytes > 0)
-        sx_span_end(stream->base.lane, SX_SPAN_COPY, "upload of pinned memory", began_ns, bytes, 0);
-    free(requests);
-    return SX_OK;
+    struct cuda_bring_copy *copies = calloc((size_t)count_spans(decoders, n) + 1, sizeof *copies);
+    int64_t n_copies = 0;
+    bool has_room = copies != NULL;
+    for (int i = 0; i < n && has_room; i++)
+        for (int s = 0; s < decoders[i]->chunk.n_spans && has_room; s++)
+            if (is_to_bring(stream->device, decoders[i], s)) {
+                has_room = bring_span(stream, decoders[i], s, &copies[n_copies]);
+                n_copies += has_room;
+            }
+    const enum sx_status status = bring(stream, copies, n_copies);
+    free(copies);
+    return status;
 }

@@ -201,7 +201,7 @@ enum sx_status sx_cuda_open(const struct sx_cuda_choice *choice, size_t limit_by
     }
     pthread_mutex_init(&device->lock, NULL);
     pthread_mutex_init(&device->making, NULL);
-    cuda_bringer_init(&device->bringing);
+    pthread_mutex_init(&device->bringing, NULL);
     keep_memory(device->ordinal);
     device->reads_host = reads_host(device->ordinal);
     cuda_inflate_choose(device);
@@ -231,7 +231,6 @@ void sx_cuda_close(const struct sx_backend *backend) {
     struct cuda_device *device = (struct cuda_device *)(uintptr_t)backend;
     if (!device)
         return;
-    cuda_bringer_destroy(&device->bringing);
     cuda_wait(device);
     cuda_cache_destroy(device->cache);
     if (atomic_load(&device->bringer))
@@ -245,6 +244,7 @@ void sx_cuda_close(const struct sx_backend *backend) {
     }
     pthread_mutex_destroy(&device->lock);
     pthread_mutex_destroy(&device->making);
+    pthread_mutex_destroy(&device->bringing);
     sx_pool_destroy(device->budget);
     free(device);
 }

@@ -124,6 +124,11 @@ void cuda_stream_free(struct cuda_stream *stream) {
     (void)cudaFree(stream->select_scratch);
     (void)cudaFreeHost(stream->reply);
     (void)cudaFreeHost(stream->staging);
+    if (stream->brought)
+        (void)cudaEventDestroy(stream->brought);
+    for (int i = 0; i < CUDA_AHEAD_EVENTS; i++)
+        if (stream->ahead[i])
+            (void)cudaEventDestroy(stream->ahead[i]);
     if (stream->aside)
         (void)cudaStreamDestroy(stream->aside);
     if (stream->handle)
