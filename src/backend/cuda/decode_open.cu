@@ -50,10 +50,8 @@ __device__ static inline enum decode_problem start_deltas(struct delta_walk *wal
 
 /* A warp: the bytes of a block's header, all at once. */
 __device__ static inline bool next_block(struct delta_walk *walk) {
-    enum {
-        MOST_BYTES = 10,
-        MORE = 0x80
-    }; /* of a number of 64 bits; the bit of all of its bytes but the last */
+    enum { MOST_BYTES = 10 }; /* of a number of 64 bits */
+    enum { MORE = 0x80 };     /* the bit of all of its bytes but the last */
     const uint64_t lane = threadIdx.x % CUDA_WARP, room = walk->size - walk->at;
     const uint8_t *block = walk->bytes + walk->at;
     uint64_t min_delta = 0;
@@ -281,34 +279,33 @@ __global__ void open_pages(const __grid_constant__ struct decode_works works) {
 
 /* ---- the selection ---- */
 
-/* A warp: first of the entries in [low, high] that is not below `row`; high, where all are. */
+/* First of the entries in [low, high) that is not below `row`; high, where all are. */
 __device__ static inline int64_t first_selected(const struct decode_work &work, int64_t low, int64_t high,
                                                 int64_t row) {
-    const int64_t lane = threadIdx.x % CUDA_WARP;
     while (low < high) {
-        const int64_t step = (high - low) / (CUDA_WARP + 1) + 1, at = low + (lane + 1) * step - 1;
-        const uint32_t below = __ballot_sync(ALL_LANES, at < high && work.selection[at] < row);
-        low += __popc(below) * step;
-        high = low + step - 1 < high ? low + step - 1 : high;
+        const int64_t middle = low + (high - low) / 2;
+        if (work.selection[middle] < row)
+            low = middle + 1;
+        else
+            high = middle;
     }
     return low;
 }
 
-/* A warp a tile. Works without a selection want nothing. */
+/* Works without a selection want nothing. */
 __global__ void find_selected(const __grid_constant__ struct decode_works works) {
     const struct decode_work work = works.of[blockIdx.y];
-    for (int64_t t = grid_warp(); t < work.n_tiles && work.selection; t += grid_warps()) {
+    for (int64_t t = cuda_thread(); t < work.n_tiles && work.selection; t += cuda_threads()) {
         const struct decode_tile tile = work.tiles[t];
         const struct decode_page &page = work.pages[tile.page];
         const int32_t end = tile.first + DECODE_TILE;
         const int32_t from = page.first_wanted > tile.first ? page.first_wanted : tile.first;
         const int32_t to = page.end_wanted < end ? page.end_wanted : end;
-        const int64_t n = work.n_selected, most = from < to ? to - from : 0;
-        const int64_t begin = first_selected(work, 0, n, page.out_row + from);
-        const int64_t last =
-            first_selected(work, begin, n - begin < most ? n : begin + most, page.out_row + to);
-        if (threadIdx.x % CUDA_WARP == 0)
-            work.selected[t] = {(int32_t)begin, (int32_t)last};
+        const int64_t begin = first_selected(work, 0, work.n_selected, page.out_row + from);
+        const int64_t left = work.n_selected - begin, most = from < to ? to - from : 0;
+        work.selected[t] = {
+            (int32_t)begin,
+            (int32_t)first_selected(work, begin, begin + (left < most ? left : most), page.out_row + to)};
     }
 }
 
@@ -318,5 +315,5 @@ extern "C" void cuda_decode_open(cudaStream_t stream, const struct decode_works 
     for (int32_t i = 0; i < works->n; i++)
         any_selection |= works->of[i].selection != nullptr;
     if (any_selection)
-        SX_LAUNCH(find_selected, tile_grid(works, CUDA_WARP), CUDA_THREADS, 0, stream, *works);
+        SX_LAUNCH(find_selected, tile_grid(works, 1), CUDA_THREADS, 0, stream, *works);
 }

@@ -28,7 +28,12 @@ enum sx_status cuda_group_array_grow(struct cuda_stream *stream, struct cuda_gro
         return SX_OK;
     if (copies->n + 2 > CUDA_COPIES)
         SX_TRY(cuda_group_moves_issue(stream, moves));
-    SX_TRY(cuda_shared_create(stream, new_bytes, &grown));
+    enum sx_status status = cuda_shared_create(stream, new_bytes, &grown);
+    if (status == SX_OUT_OF_MEMORY && moves->n_left > 0) {
+        SX_TRY(cuda_group_moves_issue(stream, moves));
+        status = cuda_shared_create(stream, new_bytes, &grown);
+    }
+    SX_TRY(status);
     if (old_bytes > 0)
         copies->of[copies->n++] = (struct cuda_copy){grown->data, array->buffer->data, (int64_t)old_bytes};
     if (zeroed && new_bytes > old_bytes)
@@ -96,10 +101,8 @@ enum sx_status cuda_group_grow(struct cuda_stream *stream, struct sx_group *grou
     const int64_t least = cuda_group_capacity(capacity, n_groups, n_groups);
     struct cuda_group_moves moves = {.n_left = 0};
     enum sx_status status = grow(stream, group, more, &moves);
-    if (status == SX_OUT_OF_MEMORY && least < more) {
-        SX_TRY(cuda_group_moves_issue(stream, &moves)); /* gives memory back, too */
+    if (status == SX_OUT_OF_MEMORY && least < more)
         status = grow(stream, group, least, &moves);
-    }
     const enum sx_status issued = cuda_group_moves_issue(stream, &moves);
     return status == SX_OK ? issued : status;
 }

@@ -103,11 +103,12 @@ struct cuda_group_moves {
     struct sx_buffer *left[CUDA_COPIES];
     int n_left;
 };
-/* By one kernel, also after an error; releases the old ones. */
+/* By one kernel, also after an error; gives the old ones' memory back. */
 SX_MUST_CHECK enum sx_status cuda_group_moves_issue(struct cuda_stream *stream,
                                                     struct cuda_group_moves *moves);
 /* Room for `capacity` elements, of which `used` are kept; the others are zeroed if wanted, where the old ones
- * take a multiple of 8 bytes. The caller issues the moves. */
+ * take a multiple of 8 bytes. The caller issues the moves; where memory is short, those that there are, are
+ * issued first. */
 SX_MUST_CHECK enum sx_status cuda_group_array_grow(struct cuda_stream *stream, struct cuda_group_array *array,
                                                    int64_t used, int64_t capacity, bool zeroed,
                                                    struct cuda_group_moves *moves);

@@ -204,7 +204,7 @@ enum sx_status cuda_group_search_end(struct cuda_stream *stream, struct sx_group
     SX_TRY(publish(stream, group, search, table_of(group), search->new_rows->data, n_new));
     if (n_new == 0)
         return SX_OK;
-    if (group->n_aggregates > 0) /* who else reads numbers? */
+    if (group->n_aggregates > 0) /* nothing else reads numbers */
         cuda_group_resolve(stream->handle, table_of(group), search->numbers);
     enum sx_status status = cuda_launched(stream, "numbers of new groups");
     if (status == SX_OK && bytes > 0)
