@@ -196,13 +196,13 @@ static enum sx_status exchange_next(struct sx_source *source, struct sx_worker *
                                     struct sx_batch *out_batch, bool *out_done) {
     struct sx_exchange *exchange = (struct sx_exchange *)source;
     struct exchange_few *few = &exchange->workers[worker->index].few;
+    const int64_t enough_rows = exchange_enough_rows(exchange, worker);
     bool taken;
     do {
         SX_TRY(next_batch(exchange, worker, out_batch, &taken, out_done));
-        if (taken &&
-            !(exchange_combines(exchange, worker) && exchange_put_by(few, out_batch, worker->sequence)))
+        if (taken && !exchange_put_by(few, enough_rows, out_batch, worker->sequence))
             return SX_OK;
-    } while (taken && !exchange_has_enough(few));
+    } while (taken && !exchange_has_enough(few, enough_rows));
     if (few->n == 0)
         return SX_OK;
     worker->is_starved = *out_done = false;

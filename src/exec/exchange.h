@@ -190,12 +190,13 @@ struct sx_expression *exchange_add_part(struct sx_arena *arena, struct sx_expres
 
 /* ---- exchange_combine.c ---- */
 
-/* Whether the worker's small batches are put together. */
-bool exchange_combines(const struct sx_exchange *exchange, const struct sx_worker *worker);
+/* So many rows are enough for a batch: the worker's smaller ones are put together, as far as the device has
+ * the memory; 0: they are not. */
+int64_t exchange_enough_rows(const struct sx_exchange *exchange, const struct sx_worker *worker);
 /* Takes the batch over, if it is small; there has to be room for one. */
-bool exchange_put_by(struct exchange_few *few, struct sx_batch *batch, int64_t sequence);
+bool exchange_put_by(struct exchange_few *few, int64_t enough_rows, struct sx_batch *batch, int64_t sequence);
 /* Whether they are to go on now: there are rows enough, or no room for another batch. */
-bool exchange_has_enough(const struct exchange_few *few);
+bool exchange_has_enough(const struct exchange_few *few, int64_t enough_rows);
 /* What the worker has put by, as one batch. */
 SX_MUST_CHECK enum sx_status exchange_combine(struct sx_exchange *exchange, struct sx_worker *worker,
                                               struct sx_batch *out_batch);

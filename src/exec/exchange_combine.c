@@ -5,13 +5,16 @@
 
 enum { ENOUGH_ROWS = 512 << 10 };
 
-bool exchange_combines(const struct sx_exchange *exchange, const struct sx_worker *worker) {
-    return exchange->mode == EXCHANGE_TO_HASH && !exchange->is_blocking &&
-           !worker->stream->backend->traits.is_host;
+int64_t exchange_enough_rows(const struct sx_exchange *exchange, const struct sx_worker *worker) {
+    const struct sx_backend_traits *traits = &worker->stream->backend->traits;
+    if (exchange->mode != EXCHANGE_TO_HASH || exchange->is_blocking || traits->is_host)
+        return 0;
+    return traits->chunk_rows < ENOUGH_ROWS ? traits->chunk_rows : ENOUGH_ROWS;
 }
 
-bool exchange_put_by(struct exchange_few *few, struct sx_batch *batch, int64_t sequence) {
-    if (few->n == 0 && batch->rows >= ENOUGH_ROWS / 2)
+bool exchange_put_by(struct exchange_few *few, int64_t enough_rows, struct sx_batch *batch,
+                     int64_t sequence) {
+    if (few->n == 0 && batch->rows >= enough_rows / 2)
         return false;
     if (few->n == 0)
         few->sequence = sequence;
@@ -21,8 +24,8 @@ bool exchange_put_by(struct exchange_few *few, struct sx_batch *batch, int64_t s
     return true;
 }
 
-bool exchange_has_enough(const struct exchange_few *few) {
-    return few->n == EXCHANGE_MOST_FEW || few->rows >= ENOUGH_ROWS;
+bool exchange_has_enough(const struct exchange_few *few, int64_t enough_rows) {
+    return few->n == EXCHANGE_MOST_FEW || few->rows >= enough_rows;
 }
 
 void exchange_few_release(struct exchange_few *few) {
