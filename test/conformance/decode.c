@@ -134,23 +134,24 @@ out:
 /* Of one page, rows of one tile of the device's alone: what it leaves out of others is no reason to leave out
  * its own. */
 static enum sx_status try_tile(struct conformance *c, const struct column_case *kind,
-                               enum sx_parquet_encoding encoding, int32_t tile) {
+                               enum sx_parquet_encoding encoding, int32_t n_tiles, int32_t tile) {
     if (!conformance_takes(c))
         return SX_OK;
-    enum { TILE = 1024, ROWS = 6 * TILE + 5 };
+    enum { TILE = 1024 };
+    const int64_t rows = (int64_t)n_tiles * TILE + 5;
     char name[SX_TYPE_NAME_BYTES];
     struct chunk chunk = {.is_whole = true};
     struct sx_decoder *decoder = NULL;
     struct sx_tensor host_selection = {0}, selection = {0}, out = {0}, got = {0};
     enum sx_status status;
-    SX_GO(chunk_make(c, kind, encoding, ROWS, 0, &chunk));
+    SX_GO(chunk_make(c, kind, encoding, rows, 0, &chunk));
     const struct sx_stored_chunk stored = chunk_stored(c, &chunk);
     SX_GO(own_error(c, chunk_open(c, &stored, &decoder)));
     SX_GO(sx_tensor_create_index(c->pool, SX_TYPE_I32, TILE / 2, &host_selection, &c->error));
     for (int32_t i = 0; i < TILE / 2; i++)
         ((int32_t *)host_selection.values)[i] = tile * TILE + 2 * i;
     SX_GO(conformance_send(c, &host_selection, &selection));
-    SX_GO(own_error(c, read_rows(c, decoder, 0, ROWS, &selection, &out)));
+    SX_GO(own_error(c, read_rows(c, decoder, 0, rows, &selection, &out)));
     SX_GO(conformance_receive(c, &out, &got));
     CONFORM(c, rows_agree(&chunk, 0, &host_selection, &got),
             "decode %s from physical type %d, encoding %d, of rows in tile %d alone",
@@ -168,11 +169,22 @@ out:
 
 static enum sx_status try_tiles(struct conformance *c, const struct column_case *kind,
                                 enum sx_parquet_encoding encoding) {
-    enum { LEAST_ROWS = 60 }; /* where such inputs are not too large */
+    enum {
+        LEAST_ROWS = 60, /* where such inputs are not too large */
+        /* of a long page of deltas, which are looked at some hundred tiles at a time */
+        LONG_TILES = 1030,
+        LONG_ROWS = (LONG_TILES + 1) * 1024
+    };
+    static const int32_t tiles[] = {507, 508, 509, 1016};
     if (conformance_rows[conformance_n_rows - 1] < LEAST_ROWS)
         return SX_OK;
     for (int32_t tile = 0; tile < 4; tile++)
-        SX_TRY(try_tile(c, kind, encoding, tile));
+        SX_TRY(try_tile(c, kind, encoding, 6, tile));
+    if (encoding != SX_ENCODING_DELTA_BINARY_PACKED || kind->type.id != SX_TYPE_I64 ||
+        !conformance_may_have(LONG_ROWS))
+        return SX_OK;
+    for (size_t t = 0; t < sizeof tiles / sizeof tiles[0]; t++)
+        SX_TRY(try_tile(c, kind, encoding, LONG_TILES, tiles[t]));
     return SX_OK;
 }
 
