@@ -85,8 +85,8 @@ __device__ static inline bool may_have_idle(const struct decode_work &work, cons
            (work.selection || page.first_wanted > 0 || page.end_wanted < page.n_rows);
 }
 
-/* The round's values, of which `left` or more exist, to out[first] and on. `marked`: the first of the marked
- * tiles; below 0: none are. */
+/* The round's values, of which the first `left` exist, to out[first] and on. `marked`: the first of the
+ * marked tiles; below 0: none are. */
 template <typename T>
 __device__ static inline void put_round(const struct delta_round<T> *round, int64_t marked, int64_t first,
                                         int64_t left, T *out) {

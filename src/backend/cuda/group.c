@@ -26,7 +26,7 @@ enum sx_status cuda_group_array_grow(struct cuda_stream *stream, struct cuda_gro
     struct sx_buffer *grown;
     if (array->width == 0)
         return SX_OK;
-    if (copies->n + 2 > CUDA_COPIES)
+    if (copies->n + 2 > CUDA_COPIES || moves->n_left == CUDA_COPIES)
         SX_TRY(cuda_group_moves_issue(stream, moves));
     enum sx_status status = cuda_shared_create(stream, new_bytes, &grown);
     if (status == SX_OUT_OF_MEMORY && moves->n_left > 0) {
