@@ -159,6 +159,17 @@ def check_ordered_groups(tables):
             check_equal(found, DuckDB(found), sql, "--fallback", "forbid", order=(0,))
 
 
+def check_many_keys(tables):
+    """More keys and aggregates than one kernel moves the arrays of, of groups that grow."""
+    path = os.path.join(tables.directory, "..", "keys.parquet")
+    pq.write_table(pa.table({"i": [n * 7919 % 30_011 for n in range(40_000)]}), path, row_group_size=4_000)
+    found = Tables(globs={"t": path})
+    keys = ", ".join(f"i + {k}" for k in range(70))
+    sums = ", ".join(f"sum(i + {k})" for k in range(40))
+    with environment(STACHIO_DEVICE="cuda", STACHIO_CUDA_LIBRARY=EMULATED):
+        check_equal(found, DuckDB(found), f"SELECT {sums} FROM t GROUP BY {keys}", "--fallback", "forbid", "--device-memory-limit", "512MB")
+
+
 def check_kept_batches(tables):
     """Small batches that are kept for two readers are one for each, on a device."""
     path = os.path.join(tables.directory, "..", "kept.parquet")
@@ -262,7 +273,7 @@ def main():
     checks = Checks()
     with scratch_directory() as scratch:
         tables = make_tables(os.path.join(scratch, "tables"))
-        for check in [check_without_gpu, check_environment] + ([check_emulated, check_inflate, check_sort, check_ordered_groups, check_kept_batches, check_duckdb_threads, check_files, check_ranks, check_links] if os.path.exists(EMULATED) else []):
+        for check in [check_without_gpu, check_environment] + ([check_emulated, check_inflate, check_sort, check_ordered_groups, check_many_keys, check_kept_batches, check_duckdb_threads, check_files, check_ranks, check_links] if os.path.exists(EMULATED) else []):
             with checks.case(check.__name__):
                 check(tables)
     checks.finish()
