@@ -38,7 +38,7 @@ static const char help[] =
     "  -o, --output FILE         write the answer to a file\n"
     "      --format F            table, csv, json or parquet (table by default, csv with -o)\n"
     "      --max-rows N          rows of a table that are shown; 0: all (40 on a terminal, else all)\n"
-    "      --threads N           worker threads (all processors)\n"
+    "      --threads N           worker threads (all processors; 8 with a GPU)\n"
     "      --memory-limit SIZE   for columns, tables and queues, as in 512MB, 4GiB, 50% (80% of the memory)\n"
     "      --device-memory-limit SIZE  the same in the GPU's memory (nine tenths of what is free)\n"
     "      --io IO               auto, buffered, direct (past the system's cache) or gds (to the GPU): how "

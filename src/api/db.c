@@ -83,12 +83,12 @@ static int most_threads(uint64_t limit_bytes, const struct sx_sharing *sharing) 
     return most > 0 ? (int)most : 1;
 }
 
-/* What was left open, by what the process may use and does not share. */
-static void choose_rest(struct stachio_options *options, const struct sx_sharing *sharing) {
-    if (!options->memory_limit_bytes)
-        options->memory_limit_bytes = sx_system_memory() / 5 * 4 / (uint64_t)sharing->host;
-    if (!options->threads)
-        options->threads = most_threads(options->memory_limit_bytes, sharing);
+/* By what the process may use and does not share. The workers of a GPU hardly compute: they keep it at work, and
+ * with more of them than that takes it shares itself out among more batches at a time, which are all late. */
+static int default_threads(uint64_t limit_bytes, const struct sx_sharing *sharing, bool has_gpu) {
+    enum { GPU_THREADS = 8 };
+    const int most = most_threads(limit_bytes, sharing);
+    return has_gpu && most > GPU_THREADS ? GPU_THREADS : most;
 }
 
 /* Without a GPU the operating system's cache of files does as well. */
@@ -155,13 +155,16 @@ static enum sx_status open_parts(struct stachio_db *db, struct sx_net *net, stru
                                  struct sx_error *error) {
     struct sx_sharing sharing;
     SX_TRY(take_seat(db, net, options, &sharing, error));
-    choose_rest(options, &sharing);
+    if (!options->memory_limit_bytes)
+        options->memory_limit_bytes = sx_system_memory() / 5 * 4 / (uint64_t)sharing.host;
     const size_t limit =
         options->memory_limit_bytes < SIZE_MAX ? (size_t)options->memory_limit_bytes : SIZE_MAX;
-    db->threads = options->threads;
     SX_TRY(sx_pool_create(limit, &db->pool, error));
     SX_TRY(sx_device_open(&db->device, (size_t)options->device_memory_limit_bytes, sharing.device,
                           &db->backend, error));
+    db->threads = options->threads;
+    if (!db->threads)
+        db->threads = default_threads(options->memory_limit_bytes, &sharing, db->device.library != NULL);
     if (options->io == STACHIO_IO_GDS && !db->backend->files)
         return sx_error_set(error, SX_USAGE, "io gds: the device is the CPU; use another");
     db->io = options->io;

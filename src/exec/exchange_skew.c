@@ -110,9 +110,10 @@ struct sample {
 };
 
 static void take(struct sample *sample, const uint64_t *hashes, int64_t rows) {
-    for (int64_t i = 0; i < rows; i++)
-        if ((sample->rows + i) % sample->step == 0 && sample->n < sample->capacity)
-            sample->hashes[sample->n++] = hashes[i];
+    const int64_t past = sample->rows % sample->step;
+    for (int64_t i = past ? sample->step - past : 0; i < rows && sample->n < sample->capacity;
+         i += sample->step)
+        sample->hashes[sample->n++] = hashes[i];
     sample->rows += rows;
 }
 
@@ -185,11 +186,6 @@ static enum sx_status read_sample(const struct exchange_skew *skew, struct sx_wo
 
 /* ---- which keys are heavy ---- */
 
-static int compare_hashes(const void *a, const void *b) {
-    const uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
-    return (left > right) - (left < right);
-}
-
 /* Keeps the list's order, by rows and then by hash, so that it is the same everywhere. */
 static void add_key(struct heavy_list *list, struct heavy_key key) {
     int64_t at = list->n;
@@ -207,20 +203,41 @@ static bool is_heavy(int64_t rows, int64_t of_rows, int n_ranks) {
     return rows >= LEAST_ROWS && (double)rows * SHARES_A_RANK * n_ranks >= (double)of_rows;
 }
 
-/* Keys that are heavy among `n` sorted ones; each counts weight(i) rows. */
-static void list_heavy(const struct sample *sample, int n_ranks, struct heavy_list *list) {
-    qsort(sample->hashes, (size_t)sample->n, sizeof *sample->hashes, compare_hashes);
-    list->rows = sample->n;
-    for (int64_t first = 0, next; first < sample->n; first = next) {
-        for (next = first + 1; next < sample->n && sample->hashes[next] == sample->hashes[first];)
-            next++;
-        if (is_heavy(next - first, sample->n, n_ranks))
-            add_key(list, (struct heavy_key){sample->hashes[first], next - first});
+/* The sampled keys by hash, each with its rows; *out_places is a power of two. */
+static struct heavy_key *count_keys(const struct sample *sample, size_t *out_places) {
+    size_t places = 2;
+    while (places < 2 * (size_t)sample->n)
+        places *= 2;
+    struct heavy_key *counts = calloc(places, sizeof *counts);
+    for (int64_t i = 0; counts && i < sample->n; i++) {
+        const uint64_t hash = sample->hashes[i];
+        size_t at = (size_t)(hash ^ hash >> 32) & (places - 1);
+        while (counts[at].rows > 0 && counts[at].hash != hash)
+            at = (at + 1) & (places - 1);
+        counts[at].hash = hash;
+        counts[at].rows++;
     }
+    *out_places = places;
+    return counts;
+}
+
+static enum sx_status list_heavy(const struct sample *sample, int n_ranks, struct heavy_list *list,
+                                 struct sx_error *error) {
+    size_t places;
+    struct heavy_key *counts = count_keys(sample, &places);
+    if (!counts)
+        return sx_no_memory(error, "a sample");
+    list->rows = sample->n;
+    for (size_t p = 0; p < places; p++)
+        if (is_heavy(counts[p].rows, sample->n, n_ranks))
+            add_key(list, counts[p]);
+    free(counts);
+    return SX_OK;
 }
 
 static int compare_keys(const void *a, const void *b) {
-    return compare_hashes(&((const struct heavy_key *)a)->hash, &((const struct heavy_key *)b)->hash);
+    const uint64_t left = ((const struct heavy_key *)a)->hash, right = ((const struct heavy_key *)b)->hash;
+    return (left > right) - (left < right);
 }
 
 /* Of all ranks' lists. */
@@ -259,7 +276,7 @@ static enum sx_status sample_probe(const struct exchange_skew *skew, struct sx_w
     if (!lists)
         return sx_no_memory(sx_worker_error(worker), "a sample");
     SX_GO(read_sample(skew, worker, &sample));
-    list_heavy(&sample, n_ranks, &own);
+    SX_GO(list_heavy(&sample, n_ranks, &own, sx_worker_error(worker)));
     SX_GO(sx_net_gather(options->net, &own, sizeof own, lists, options->cancel, sx_worker_error(worker)));
     status = merge_lists(lists, n_ranks, out_all, sx_worker_error(worker));
 out:

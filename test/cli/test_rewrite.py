@@ -283,6 +283,16 @@ def check_layout(scratch, source):
     require(pages == (5000,), f"{pages}")
 
 
+def check_default_row_groups(scratch):
+    """Of a table of few million rows: even ones, of a million or so."""
+    source, target = os.path.join(scratch, "numbers.parquet"), os.path.join(scratch, "even.parquet")
+    n_rows = 2_500_001
+    pq.write_table(pa.table({"i": pa.array(range(n_rows), pa.int32())}), source)
+    rewrite(source, "-o", target).succeeded()
+    rows = layout(target)[0]
+    require(len(rows) == 3 and sum(rows) == n_rows and max(rows) - min(rows) < len(rows), f"row groups of {rows}")
+
+
 def check_sorted(scratch, source):
     target = os.path.join(scratch, "sorted.parquet")
     rewrite(source, "-o", target, "--sort-by", '"c3 INTEGER" desc nulls first, unique_text', "--row-group-rows",
@@ -554,7 +564,7 @@ def main():
                  for path in sorted(testing.glob("*.parquet"))]
         jobs += [(check.__name__, lambda check=check: check(scratch)) for check in (
             check_sizes, check_wide, check_long_texts, check_required, check_directories, check_in_place, check_cold,
-            check_failures, check_memory, check_tpch)]
+            check_failures, check_memory, check_tpch, check_default_row_groups)]
         jobs += [(check.__name__, lambda check=check: check(scratch, source)) for check in (
             check_layout, check_sorted, check_partitions, check_query_output, check_replaced)]
         jobs += [("check_files", lambda: check_files(scratch, source, 12345))]
