@@ -181,7 +181,8 @@ static enum stachio_status plan(struct rewrite *rewrite, struct stachio_error *e
 /* ---- writing ---- */
 
 /* Row groups of the default size where a table has many of them; else at least eight, if they are large
- * enough to be read quickly, so that ranks and batches have even parts. The last one is as large as the others. */
+ * enough to be read quickly, so that ranks and batches have even parts. The last one is as large as the
+ * others. */
 static int64_t choose_row_group_rows(int64_t rows) {
     enum { ROW_GROUPS = 8, LEAST = 1 << 20, MOST = 4 << 20 };
     int64_t size = rows / ROW_GROUPS;

@@ -83,8 +83,9 @@ static int most_threads(uint64_t limit_bytes, const struct sx_sharing *sharing) 
     return most > 0 ? (int)most : 1;
 }
 
-/* By what the process may use and does not share. The workers of a GPU hardly compute: they keep it at work, and
- * with more of them than that takes it shares itself out among more batches at a time, which are all late. */
+/* By what the process may use and does not share. The workers of a GPU hardly compute: they keep it at work,
+ * and with more of them than that takes it shares itself out among more batches at a time, which are all
+ * late. */
 static int default_threads(uint64_t limit_bytes, const struct sx_sharing *sharing, bool has_gpu) {
     enum { GPU_THREADS = 8 };
     const int most = most_threads(limit_bytes, sharing);
