@@ -175,8 +175,8 @@ enum stachio_shuffle {
 struct stachio_options {
     size_t
         size_bytes; /* sizeof(struct stachio_options) of the caller's header: set by stachio_options_init */
-    int threads; /* workers; 0: the processors this process may use, but one for 24 MiB of the memory limit, and 8
-                  * with a GPU. So many DuckDB has, too; beside a GPU no fewer than without one */
+    int threads; /* workers; 0: the processors this process may use, but one for 24 MiB of the memory limit,
+                  * and 8 with a GPU. So many DuckDB has, too; beside a GPU no fewer than without one */
     uint64_t memory_limit_bytes; /* for columns, tables and queues; 0: 80 % of the machine's (or control
                                     group's) */
     enum stachio_device device;

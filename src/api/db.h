@@ -10,6 +10,7 @@
 #include "api/seat.h"
 #include "base/arena.h"
 #include "exec/execute.h"
+#include "exec/skew_memory.h"
 #include "plan/frontend.h"
 
 /* Bytes per second; 0: not measured yet. See floor.c. */
@@ -50,6 +51,7 @@ struct stachio_db {
     char network[384];            /* how rows travel between them */
     unsigned n_alone;             /* queries that rank 0 began without the others */
     struct sx_alone_memory alone; /* of such queries that it gave up */
+    struct sx_skew_memory skew;   /* of samples that this rank has read */
     struct stachio_query *ahead;  /* planned before rank 0 runs it; ranks that follow; NULL: none */
     bool is_launched;             /* the ranks are processes, and this is one of them */
     struct sx_parts *parts;       /* files of which each rank has its own; NULL: there are none */

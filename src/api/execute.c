@@ -114,6 +114,7 @@ struct sx_exec_options sx_db_exec_options(struct stachio_db *db) {
         .shuffle_compression = compressions[db->shuffle_compression],
         .shuffle = db->shuffle,
         .reuse_bytes = db->reuse_bytes,
+        .skew_memory = &db->skew,
     };
 }
 

@@ -3,11 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash_table.h"
 #include "exec/origin.h"
+#include "exec/skew_memory.h"
 #include "tensor/semantics.h"
 
 enum {
-    MOST_HEAVY = 64,        /* keys */
     READ_ROWS = 256 << 10,  /* of a rank's probe side */
     SAMPLE_A_RANK = 2048,   /* of which a heavy key has 128 */
     SAMPLE_ROWS = 64 << 10, /* at most */
@@ -15,18 +16,6 @@ enum {
     LEAST_ROWS = 8,         /* of a key in the sample */
     SHARES_A_RANK = 16,     /* a key is heavy from such a part of a rank's even share */
     FILTER_WORDS = 1024
-};
-
-struct heavy_key {
-    uint64_t hash;
-    int64_t rows;
-};
-
-/* What a rank has found: the most frequent keys first. */
-struct heavy_list {
-    int64_t rows; /* sampled */
-    int64_t n;
-    struct heavy_key keys[MOST_HEAVY];
 };
 
 /* ---- creation ---- */
@@ -71,6 +60,34 @@ static struct sx_plan *plan_sample(struct sx_run *run, const struct sx_plan *sca
     return plan;
 }
 
+/* Of the files and the columns: what a sample of them tells depends on no more. */
+static enum sx_status name_sample(const struct sx_run *run, const struct sx_plan *sample, uint64_t *out_name,
+                                  struct sx_error *error) {
+    const struct sx_scan_plan *scan = &sample->u.scan;
+    SX_TRY(sx_storage_hash_files(run->options.storage, scan->files, scan->n_files, out_name, error));
+    for (int32_t k = 0; k < scan->n_columns; k++) {
+        const char *source = scan->columns[k].source;
+        *out_name = sx_hash_mix(*out_name, sx_hash_bytes(source, (uint32_t)strlen(source)));
+    }
+    return SX_OK;
+}
+
+/* What an earlier query's sample has told, or a scan for one. */
+static enum sx_status recall(struct exchange_skew *skew, struct sx_run *run, const struct sx_plan *sample,
+                             struct sx_error *error) {
+    SX_TRY(name_sample(run, sample, &skew->sample_name, error));
+    skew->memory = run->options.skew_memory;
+    const struct sx_heavy_list *known =
+        skew->memory ? sx_skew_memory_find(skew->memory, skew->sample_name) : NULL;
+    if (!known)
+        return sx_scan_create_sample(run, sample, READ_ROWS, &skew->sample, error);
+    skew->known = SX_ARENA_NEW(&run->arena, struct sx_heavy_list);
+    if (!skew->known)
+        return sx_no_memory(error, "an exchange");
+    *skew->known = *known;
+    return SX_OK;
+}
+
 enum sx_status exchange_skew_create(struct sx_exchange *exchange, struct sx_run *run,
                                     struct sx_error *error) {
     const struct sx_plan *probe = exchange->join->plan->children[0];
@@ -90,7 +107,7 @@ enum sx_status exchange_skew_create(struct sx_exchange *exchange, struct sx_run 
     skew->n_keys = n_keys;
     SX_TRY(sx_storage_count_rows(run->options.storage, scan->u.scan.files, scan->u.scan.n_files,
                                  &skew->probe_rows, error));
-    SX_TRY(sx_scan_create_sample(run, sample, READ_ROWS, &skew->sample, error));
+    SX_TRY(recall(skew, run, sample, error));
     exchange->join->skew = skew;
     return SX_OK;
 }
@@ -187,14 +204,14 @@ static enum sx_status read_sample(const struct exchange_skew *skew, struct sx_wo
 /* ---- which keys are heavy ---- */
 
 /* Keeps the list's order, by rows and then by hash, so that it is the same everywhere. */
-static void add_key(struct heavy_list *list, struct heavy_key key) {
+static void add_key(struct sx_heavy_list *list, struct sx_heavy_key key) {
     int64_t at = list->n;
     while (at > 0 && (list->keys[at - 1].rows < key.rows ||
                       (list->keys[at - 1].rows == key.rows && list->keys[at - 1].hash > key.hash)))
         at--;
-    if (at == MOST_HEAVY)
+    if (at == SX_SKEW_MOST_HEAVY)
         return;
-    const int64_t last = list->n < MOST_HEAVY ? list->n++ : MOST_HEAVY - 1;
+    const int64_t last = list->n < SX_SKEW_MOST_HEAVY ? list->n++ : SX_SKEW_MOST_HEAVY - 1;
     memmove(&list->keys[at + 1], &list->keys[at], (size_t)(last - at) * sizeof key);
     list->keys[at] = key;
 }
@@ -204,11 +221,11 @@ static bool is_heavy(int64_t rows, int64_t of_rows, int n_ranks) {
 }
 
 /* The sampled keys by hash, each with its rows; *out_places is a power of two. */
-static struct heavy_key *count_keys(const struct sample *sample, size_t *out_places) {
+static struct sx_heavy_key *count_keys(const struct sample *sample, size_t *out_places) {
     size_t places = 2;
     while (places < 2 * (size_t)sample->n)
         places *= 2;
-    struct heavy_key *counts = calloc(places, sizeof *counts);
+    struct sx_heavy_key *counts = calloc(places, sizeof *counts);
     for (int64_t i = 0; counts && i < sample->n; i++) {
         const uint64_t hash = sample->hashes[i];
         size_t at = (size_t)(hash ^ hash >> 32) & (places - 1);
@@ -221,10 +238,10 @@ static struct heavy_key *count_keys(const struct sample *sample, size_t *out_pla
     return counts;
 }
 
-static enum sx_status list_heavy(const struct sample *sample, int n_ranks, struct heavy_list *list,
+static enum sx_status list_heavy(const struct sample *sample, int n_ranks, struct sx_heavy_list *list,
                                  struct sx_error *error) {
     size_t places;
-    struct heavy_key *counts = count_keys(sample, &places);
+    struct sx_heavy_key *counts = count_keys(sample, &places);
     if (!counts)
         return sx_no_memory(error, "a sample");
     list->rows = sample->n;
@@ -236,18 +253,19 @@ static enum sx_status list_heavy(const struct sample *sample, int n_ranks, struc
 }
 
 static int compare_keys(const void *a, const void *b) {
-    const uint64_t left = ((const struct heavy_key *)a)->hash, right = ((const struct heavy_key *)b)->hash;
+    const uint64_t left = ((const struct sx_heavy_key *)a)->hash,
+                   right = ((const struct sx_heavy_key *)b)->hash;
     return (left > right) - (left < right);
 }
 
 /* Of all ranks' lists. */
-static enum sx_status merge_lists(const struct heavy_list *lists, int n_ranks, struct heavy_list *out_all,
-                                  struct sx_error *error) {
-    struct heavy_key *keys = calloc((size_t)n_ranks * MOST_HEAVY, sizeof *keys);
+static enum sx_status merge_lists(const struct sx_heavy_list *lists, int n_ranks,
+                                  struct sx_heavy_list *out_all, struct sx_error *error) {
+    struct sx_heavy_key *keys = calloc((size_t)n_ranks * SX_SKEW_MOST_HEAVY, sizeof *keys);
     int64_t n = 0;
     if (!keys)
         return sx_no_memory(error, "a sample");
-    *out_all = (struct heavy_list){0};
+    *out_all = (struct sx_heavy_list){0};
     for (int r = 0; r < n_ranks; r++) {
         out_all->rows += lists[r].rows;
         memcpy(keys + n, lists[r].keys, (size_t)lists[r].n * sizeof *keys);
@@ -255,7 +273,7 @@ static enum sx_status merge_lists(const struct heavy_list *lists, int n_ranks, s
     }
     qsort(keys, (size_t)n, sizeof *keys, compare_keys);
     for (int64_t first = 0, next; first < n; first = next) {
-        struct heavy_key key = keys[first];
+        struct sx_heavy_key key = keys[first];
         for (next = first + 1; next < n && keys[next].hash == key.hash; next++)
             key.rows += keys[next].rows;
         if (is_heavy(key.rows, out_all->rows, n_ranks))
@@ -265,22 +283,34 @@ static enum sx_status merge_lists(const struct heavy_list *lists, int n_ranks, s
     return SX_OK;
 }
 
+static enum sx_status sample_own(const struct exchange_skew *skew, struct sx_worker *worker,
+                                 struct sx_heavy_list *out_own) {
+    struct sample sample = {0};
+    enum sx_status status = read_sample(skew, worker, &sample);
+    if (status == SX_OK)
+        status = list_heavy(&sample, sx_net_size(worker->run->options.net), out_own, sx_worker_error(worker));
+    if (status == SX_OK && skew->memory)
+        sx_skew_memory_keep(skew->memory, skew->sample_name, out_own);
+    free(sample.hashes);
+    return status;
+}
+
 static enum sx_status sample_probe(const struct exchange_skew *skew, struct sx_worker *worker,
-                                   struct heavy_list *out_all) {
+                                   struct sx_heavy_list *out_all) {
     const struct sx_exec_options *options = &worker->run->options;
     const int n_ranks = sx_net_size(options->net);
-    struct sample sample = {0};
-    struct heavy_list own = {0};
-    struct heavy_list *lists = calloc((size_t)n_ranks, sizeof *lists);
+    struct sx_heavy_list own = {0};
+    struct sx_heavy_list *lists = calloc((size_t)n_ranks, sizeof *lists);
     enum sx_status status = SX_OK;
     if (!lists)
         return sx_no_memory(sx_worker_error(worker), "a sample");
-    SX_GO(read_sample(skew, worker, &sample));
-    SX_GO(list_heavy(&sample, n_ranks, &own, sx_worker_error(worker)));
+    if (skew->known)
+        own = *skew->known;
+    else
+        SX_GO(sample_own(skew, worker, &own));
     SX_GO(sx_net_gather(options->net, &own, sizeof own, lists, options->cancel, sx_worker_error(worker)));
     status = merge_lists(lists, n_ranks, out_all, sx_worker_error(worker));
 out:
-    free(sample.hashes);
     free(lists);
     return status;
 }
@@ -288,7 +318,7 @@ out:
 /* ---- their build rows ---- */
 
 static enum sx_status set_words(struct exchange_skew *skew, struct sx_worker *worker,
-                                const struct heavy_list *list) {
+                                const struct sx_heavy_list *list) {
     uint64_t words[FILTER_WORDS] = {0};
     sx_tensor_release(&skew->words);
     skew->n_heavy = (int)list->n;
@@ -299,8 +329,8 @@ static enum sx_status set_words(struct exchange_skew *skew, struct sx_worker *wo
 
 /* Adds those of a batch, `weight` times each. */
 static enum sx_status count_batch(struct sx_exchange *exchange, struct sx_worker *worker,
-                                  const struct sx_batch *batch, const struct heavy_list *list, int64_t weight,
-                                  int64_t *counts) {
+                                  const struct sx_batch *batch, const struct sx_heavy_list *list,
+                                  int64_t weight, int64_t *counts) {
     struct sx_tensor hashes = {0}, heavy = {0}, found = {0};
     struct sx_batch host = {0};
     enum sx_status status;
@@ -325,7 +355,7 @@ out:
 
 /* About as many as this rank has of each key: from some of the batches, if they are many. */
 static enum sx_status count_build(struct sx_exchange *exchange, struct sx_worker *worker,
-                                  const struct heavy_list *list, int64_t *counts) {
+                                  const struct sx_heavy_list *list, int64_t *counts) {
     const struct sx_collector *kept = exchange->kept;
     const int64_t step = kept->rows / COUNT_ROWS + 1;
     for (int64_t b = 0; b < kept->n_batches; b += step)
@@ -335,13 +365,13 @@ static enum sx_status count_build(struct sx_exchange *exchange, struct sx_worker
 
 /* Leaves the keys whose build rows, sent to all, are fewer than the probe rows that stay for it. */
 static void keep_profitable(const struct exchange_skew *skew, const int64_t *counts, int n_ranks,
-                            struct heavy_list *list) {
+                            struct sx_heavy_list *list) {
     const double rows_a_sample = (double)skew->probe_rows / (double)list->rows;
     int64_t n = 0;
     for (int64_t k = 0; k < list->n; k++) {
         int64_t build_rows = 0;
         for (int r = 0; r < n_ranks; r++)
-            build_rows += counts[r * MOST_HEAVY + k];
+            build_rows += counts[r * SX_SKEW_MOST_HEAVY + k];
         if ((double)build_rows * n_ranks <= (double)list->keys[k].rows * rows_a_sample)
             list->keys[n++] = list->keys[k];
     }
@@ -349,9 +379,9 @@ static void keep_profitable(const struct exchange_skew *skew, const int64_t *cou
 }
 
 static enum sx_status weigh_build(struct sx_exchange *exchange, struct sx_worker *worker,
-                                  struct heavy_list *list) {
+                                  struct sx_heavy_list *list) {
     const struct sx_exec_options *options = &worker->run->options;
-    int64_t own[MOST_HEAVY] = {0};
+    int64_t own[SX_SKEW_MOST_HEAVY] = {0};
     int64_t *counts = calloc((size_t)exchange->n_ranks, sizeof own);
     enum sx_status status = SX_OK;
     if (!counts)
@@ -367,7 +397,7 @@ out:
 }
 
 enum sx_status exchange_skew_find(struct sx_exchange *exchange, struct sx_worker *worker) {
-    struct heavy_list list = {0};
+    struct sx_heavy_list list = {0};
     SX_TRY(sample_probe(exchange->join->skew, worker, &list));
     if (list.n == 0)
         return SX_OK;

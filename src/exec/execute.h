@@ -39,6 +39,8 @@ enum sx_shuffle_compression {
     SX_COMPRESSION_ON
 };
 
+struct sx_skew_memory;
+
 struct sx_exec_options {
     const struct sx_backend *backend;
     struct sx_pool *pool;         /* tensors, tables, queues */
@@ -67,6 +69,7 @@ struct sx_exec_options {
     /* Most bytes of the backend's memory for columns that several scans of the query read: the first brings
      * them for all. The backend's cache serves, which must be off otherwise. 0: none. */
     size_t reuse_bytes;
+    struct sx_skew_memory *skew_memory; /* of earlier queries' samples; may be NULL; outlives the run */
 };
 
 static inline struct sx_pool *sx_message_pool(const struct sx_exec_options *options) {

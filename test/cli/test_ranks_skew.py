@@ -98,6 +98,24 @@ def check_told(tables, keys):
     require(heavy_keys(tables, QUERIES[0]) == [keys] * 2 * (keys > 0), f"{heavy_keys(tables, QUERIES[0])} is not {keys}")
 
 
+def check_remembered(directory):
+    """A second query of the same tables takes what the first one's sample has told, but not of other files."""
+    os.mkdir(directory)
+    random = numpy.random.default_rng(11)
+    pq.write_table(make_table(random, "uniform", 500, "w", 0), f"{directory}/build.parquet")
+    for name, shape in (("probe", "half"), ("other", "two"), ("even", "uniform")):
+        pq.write_table(make_table(random, shape, ROWS, "v", 0), f"{directory}/{name}.parquet", row_group_size=700)
+    tables = Tables(directory)
+    sql = [QUERIES[0].replace("FROM probe", f"FROM {name}") for name in ("probe", "probe", "other", "even", "probe", "other")]
+    keys = [n for s, n in zip(sql, (1, 1, 2, 0, 1, 2)) for _ in range(2 * (n > 0))]
+    require(heavy_keys(tables, "; ".join(sql)) == keys, f"{heavy_keys(tables, '; '.join(sql))} is not {keys}")
+    oracle = DuckDB(tables)
+    for s in sql[:4]:
+        answers = ask_stachio(tables, f"{s}; {s}", "--format", "csv", env=environment(3)).succeeded().out.decode().splitlines()
+        wanted = ",".join(str(v) for v in oracle.connection.execute(s).fetchone())
+        require(answers[1::2] == [wanted] * 2, f"{answers} is not twice {wanted}")
+
+
 def check_balance(directory):
     """Half of the probe side's rows have one key, and yet the ranks get about as many."""
     os.mkdir(directory)
@@ -136,6 +154,7 @@ def main():
                     keys = {"half": 1, "two": 2, "uniform": 0}[shape]
                     cases.append((f"{shape}: {keys} heavy keys", functools.partial(check_told, tables, keys)))
         cases.append(("balance", functools.partial(check_balance, os.path.join(directory, "balance"))))
+        cases.append(("remembered", functools.partial(check_remembered, os.path.join(directory, "remembered"))))
         cases.append(("filter", functools.partial(check_filter, os.path.join(directory, "filter"))))
         checks.run_all(cases)
     checks.finish()
