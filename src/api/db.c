@@ -163,6 +163,7 @@ static enum sx_status open_parts(struct stachio_db *db, struct sx_net *net, stru
     SX_TRY(sx_pool_create(limit, &db->pool, error));
     SX_TRY(sx_device_open(&db->device, (size_t)options->device_memory_limit_bytes, sharing.device,
                           &db->backend, error));
+    db->processors = own_processors(&sharing);
     db->threads = options->threads;
     if (!db->threads)
         db->threads = default_threads(options->memory_limit_bytes, &sharing, db->device.library != NULL);

@@ -26,6 +26,7 @@ struct stachio_db {
     atomic_int engine;    /* enum stachio_engine of new queries */
     pthread_mutex_t lock; /* held by whoever plans, runs or asks for tables */
     int threads;
+    int processors; /* that it may use: its part of those that ranks share */
     enum stachio_io io;
     enum stachio_overlap overlap;
     enum stachio_shuffle_compression shuffle_compression;

@@ -100,6 +100,12 @@ static enum sx_status find_link(struct stachio_db *db, struct sx_net *net, struc
     return status;
 }
 
+/* Waiting threads may look before they sleep where each has a processor. */
+static int64_t choose_spin(const struct stachio_db *db) {
+    enum { NET_THREADS = 4, SPIN_NS = 500000 };
+    return db->processors >= db->threads + NET_THREADS ? SPIN_NS : 0;
+}
+
 enum sx_status sx_ranks_link(struct stachio_db *db, struct sx_net *net, struct sx_error *error) {
     char reason[REASON_BYTES] = "", demand[REASON_BYTES] = ""; /* one rank's is all ranks' */
     struct sx_link *link = NULL;
@@ -117,5 +123,7 @@ enum sx_status sx_ranks_link(struct stachio_db *db, struct sx_net *net, struct s
         return SX_OK;
     snprintf(db->network, sizeof db->network, "%.100s; GPU to GPU by %s%s", sx_net_transport(net),
              link ? link->name : "the host's memory: ", link ? "" : reason);
+    if (link)
+        sx_net_set_spin(net, choose_spin(db));
     return link ? sx_net_set_link(net, link, error) : SX_OK;
 }

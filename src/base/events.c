@@ -1,7 +1,10 @@
 #include "base/events.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <time.h>
+
+#include "base/clock.h"
 
 void sx_events_init(struct sx_events *events) {
     pthread_condattr_t attributes;
@@ -10,7 +13,8 @@ void sx_events_init(struct sx_events *events) {
     pthread_mutex_init(&events->lock, NULL);
     pthread_cond_init(&events->changed, &attributes);
     pthread_condattr_destroy(&attributes);
-    events->n = 0;
+    atomic_init(&events->n, 0);
+    events->spin_ns = 0;
 }
 
 void sx_events_release(struct sx_events *events) {
@@ -21,16 +25,13 @@ void sx_events_release(struct sx_events *events) {
 void sx_events_add(void *context) {
     struct sx_events *events = context;
     pthread_mutex_lock(&events->lock);
-    events->n++;
+    atomic_fetch_add(&events->n, 1);
     pthread_cond_broadcast(&events->changed);
     pthread_mutex_unlock(&events->lock);
 }
 
 int64_t sx_events_count(struct sx_events *events) {
-    pthread_mutex_lock(&events->lock);
-    const int64_t n = events->n;
-    pthread_mutex_unlock(&events->lock);
-    return n;
+    return atomic_load(&events->n);
 }
 
 static struct timespec in_ms(int ms) {
@@ -42,11 +43,19 @@ static struct timespec in_ms(int ms) {
     return at;
 }
 
+static void look(struct sx_events *events, int64_t n) {
+    const int64_t began_ns = sx_clock_ns();
+    while (atomic_load(&events->n) == n && sx_clock_ns() - began_ns < events->spin_ns)
+        sched_yield();
+}
+
 void sx_events_wait(struct sx_events *events, int64_t n, int most_ms) {
     const struct timespec until = in_ms(most_ms < 0 ? 0 : most_ms);
     int result = 0;
+    if (events->spin_ns > 0)
+        look(events, n);
     pthread_mutex_lock(&events->lock);
-    while (events->n == n && result != ETIMEDOUT)
+    while (atomic_load(&events->n) == n && result != ETIMEDOUT)
         result = most_ms < 0 ? pthread_cond_wait(&events->changed, &events->lock)
                              : pthread_cond_timedwait(&events->changed, &events->lock, &until);
     pthread_mutex_unlock(&events->lock);

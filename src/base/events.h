@@ -4,12 +4,14 @@
 #define SX_BASE_EVENTS_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
 
 struct sx_events {
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    int64_t n;
+    atomic_int_fast64_t n; /* changed with the lock held */
+    int64_t spin_ns;       /* how long who waits looks before it sleeps; set before there are other threads */
 };
 
 void sx_events_init(struct sx_events *events);

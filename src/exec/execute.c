@@ -53,6 +53,7 @@ enum sx_status sx_run_create(const struct sx_exec_options *options, const struct
     run->options = *options;
     pthread_mutex_init(&run->error_lock, NULL);
     sx_events_init(&run->events);
+    run->events.spin_ns = run->options.net ? sx_net_spin_ns(run->options.net) : 0;
     enum sx_status status = create_parts(run, plan, error);
     if (status != SX_OK) {
         sx_run_destroy(run);

@@ -344,7 +344,7 @@ void sx_channel_bury(struct sx_channel *channel) {
     net->lingering--;
     free(channel->flows);
     free(channel);
-    pthread_cond_broadcast(&net->changed);
+    sx_net_changed(net);
 }
 
 void sx_channel_destroy(struct sx_channel *channel) {
@@ -353,7 +353,7 @@ void sx_channel_destroy(struct sx_channel *channel) {
     struct sx_net *net = channel->net;
     pthread_mutex_lock(&net->lock);
     while (channel->pins > 0)
-        pthread_cond_wait(&net->changed, &net->lock);
+        sx_net_await(net, NULL);
     if (channel->wake_due)
         net->wakes_due--;
     channel->wake_due = false;

@@ -16,7 +16,7 @@ int sx_net_unsent(const struct sx_net *net, const void *context) {
 /* Returns now and then where somebody may cancel without a signal to `changed`. */
 static void wait_changed(struct sx_net *net, const atomic_bool *cancel) {
     if (!cancel) {
-        pthread_cond_wait(&net->changed, &net->lock);
+        sx_net_await(net, NULL);
         return;
     }
     struct timespec until;
@@ -26,7 +26,7 @@ static void wait_changed(struct sx_net *net, const atomic_bool *cancel) {
         until.tv_nsec -= 1000000000;
         until.tv_sec++;
     }
-    pthread_cond_timedwait(&net->changed, &net->lock, &until);
+    sx_net_await(net, &until);
 }
 
 enum sx_status sx_net_wait(struct sx_net *net, int (*missing)(const struct sx_net *net, const void *context),
@@ -213,7 +213,7 @@ void sx_net_pass_barrier(struct sx_net *net) {
     net->next_failure = (struct sx_error){0};
     drop_older(&net->early, net->epoch);
     drop_older(&net->collectives, net->epoch);
-    pthread_cond_broadcast(&net->changed);
+    sx_net_changed(net);
 }
 
 /* A rank that has not come to as many rounds as this one, in the epoch. */

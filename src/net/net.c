@@ -50,7 +50,7 @@ void sx_net_set_failure(struct sx_net *net, const struct sx_error *failure, bool
         sx_channel_wake(channel);
         sx_channel_bury(channel);
     }
-    pthread_cond_broadcast(&net->changed);
+    sx_net_changed(net);
 }
 
 void sx_net_set_lost(struct sx_net *net, int rank, const char *what) {
@@ -145,7 +145,7 @@ void sx_net_unlock(struct sx_net *net) {
         channel->options.wake(channel->options.context);
         pthread_mutex_lock(&net->lock);
         if (--channel->pins == 0)
-            pthread_cond_broadcast(&net->changed);
+            sx_net_changed(net);
     }
     pthread_mutex_unlock(&net->lock);
 }

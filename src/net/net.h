@@ -23,6 +23,11 @@ int sx_net_size(const struct sx_net *net);
 const char *sx_net_transport(const struct sx_net *net);
 /* Messages may be on devices: they go from one to the other. */
 bool sx_net_has_link(const struct sx_net *net);
+/* How long a thread that waits for others looks again and again before it sleeps: a sleeping one takes tens
+ * of microseconds to wake, on each of the half dozen steps from one rank's rows to another's, and it takes a
+ * processor as long as it looks. 0, as at first: not at all, or as long as the transport likes. */
+void sx_net_set_spin(struct sx_net *net, int64_t spin_ns);
+int64_t sx_net_spin_ns(struct sx_net *net);
 /* "rank 3 (host node7, pid 4242)"; borrowed from the net. */
 const char *sx_net_rank_name(const struct sx_net *net, int rank);
 

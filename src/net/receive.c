@@ -36,7 +36,7 @@ static bool expect(void *context, int rank, const struct sx_frame *frame, size_t
     if (channel) {
         pthread_mutex_lock(&net->lock);
         if (--channel->pins == 0)
-            pthread_cond_broadcast(&net->changed);
+            sx_net_changed(net);
         sx_net_unlock(net);
     }
     return wanted;
@@ -94,7 +94,7 @@ static struct sx_kept *take(struct sx_net *net, struct sx_kept *kept) {
         if (kept->frame.epoch < net->epoch)
             return kept;
         sx_kept_append(&net->collectives, kept);
-        pthread_cond_broadcast(&net->changed);
+        sx_net_changed(net);
         return NULL;
     case SX_FRAME_BARRIER:
         net->barriers[kept->message.rank]++;
@@ -114,7 +114,7 @@ static struct sx_kept *take(struct sx_net *net, struct sx_kept *kept) {
     case SX_FRAME_LEAVE: take_leave(net, kept->message.rank); break;
     case SX_FRAME_BUNDLE: break; /* has been taken apart */
     }
-    pthread_cond_broadcast(&net->changed);
+    sx_net_changed(net);
     return kept;
 }
 
@@ -155,7 +155,7 @@ static void sent(void *context, int rank, const struct sx_frame *frame, size_t b
     if (frame->flags & SX_FRAME_LINKED)
         sx_relay_sent(net, rank, bytes);
     if (--net->in_flight == 0)
-        pthread_cond_broadcast(&net->changed);
+        sx_net_changed(net);
     struct sx_channel *channel = frame->kind == SX_FRAME_MESSAGE ? sx_channel_find(net, frame) : NULL;
     if (frame->kind == SX_FRAME_MESSAGE || frame->kind == SX_FRAME_BUNDLE)
         atomic_fetch_add(&net->sent_bytes, (int_fast64_t)bytes);

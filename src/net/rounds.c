@@ -239,7 +239,7 @@ static enum sx_status take_off(struct sx_rounds *rounds, struct part_list *sends
     const size_t bytes = bytes_of(sends);
     pthread_mutex_lock(&net->lock);
     while (rounds->n_begun - rounds->n_ended == SX_LINK_FLIGHTS)
-        pthread_cond_wait(&net->changed, &net->lock);
+        sx_net_await(net, NULL);
     const int place = (int)(rounds->n_begun % SX_LINK_FLIGHTS);
     sx_net_pace_begin(net, SX_NET_LINK, bytes);
     pthread_mutex_unlock(&net->lock);
@@ -250,7 +250,7 @@ static enum sx_status take_off(struct sx_rounds *rounds, struct part_list *sends
         rounds->flights[place] = (struct flight){*sends, *receives, bytes};
         *sends = *receives = (struct part_list){0};
         rounds->n_begun++;
-        pthread_cond_broadcast(&net->changed);
+        sx_net_changed(net);
     } else {
         sx_net_pace_end(net, SX_NET_LINK, bytes);
     }
@@ -293,14 +293,14 @@ static void *run_ender(void *context) {
     pthread_mutex_lock(&net->lock);
     while (rounds->n_begun != rounds->n_ended || !rounds->is_ended) {
         if (rounds->n_begun == rounds->n_ended) {
-            pthread_cond_wait(&net->changed, &net->lock);
+            sx_net_await(net, NULL);
             continue;
         }
         pthread_mutex_unlock(&net->lock);
         land(rounds);
         pthread_mutex_lock(&net->lock);
         rounds->n_ended++;
-        pthread_cond_broadcast(&net->changed);
+        sx_net_changed(net);
     }
     pthread_mutex_unlock(&net->lock);
     return NULL;
@@ -314,7 +314,7 @@ static void run_round(struct sx_rounds *rounds) {
     struct part_list sends = {0}, receives = {0};
     bool is_fine = begin(rounds, &sends);
     while (is_fine && !net->is_lost && !rounds->is_stopping && count_announced(rounds) < net->size - 1)
-        pthread_cond_wait(&net->changed, &net->lock);
+        sx_net_await(net, NULL);
     const bool is_given_up = net->is_lost || rounds->is_stopping;
     is_fine = is_fine && (is_given_up || list_receives(rounds, &receives));
     rounds->number++;
@@ -349,7 +349,7 @@ static void *run(void *context) {
             continue;
         }
         if (!rounds->pending.first && !rounds->is_stopping)
-            pthread_cond_wait(&net->changed, &net->lock);
+            sx_net_await(net, NULL);
     }
     drop_pending(rounds);
     pthread_mutex_unlock(&net->lock);
@@ -363,12 +363,12 @@ void sx_rounds_send(struct sx_rounds *rounds, int rank, const struct sx_frame *f
         abort(); /* as a transport that can't send */
     *kept = (struct sx_kept){.frame = *frame, .message = {rank, buffer, bytes, true}};
     sx_kept_append(&rounds->pending, kept);
-    pthread_cond_broadcast(&rounds->net->changed);
+    sx_net_changed(rounds->net);
 }
 
 void sx_rounds_take(struct sx_rounds *rounds, struct sx_kept *kept) {
     sx_kept_append(&rounds->announced, kept);
-    pthread_cond_broadcast(&rounds->net->changed);
+    sx_net_changed(rounds->net);
 }
 
 /* ---- beginning and end ---- */
@@ -377,7 +377,7 @@ void sx_rounds_take(struct sx_rounds *rounds, struct sx_kept *kept) {
 static void end_ender(struct sx_rounds *rounds) {
     pthread_mutex_lock(&rounds->net->lock);
     rounds->is_ended = true;
-    pthread_cond_broadcast(&rounds->net->changed);
+    sx_net_changed(rounds->net);
     pthread_mutex_unlock(&rounds->net->lock);
     pthread_join(rounds->ender, NULL);
 }
@@ -436,7 +436,7 @@ void sx_rounds_close(struct sx_net *net) {
         return;
     pthread_mutex_lock(&net->lock);
     rounds->is_stopping = true;
-    pthread_cond_broadcast(&net->changed);
+    sx_net_changed(net);
     const bool clean = !net->is_lost;
     pthread_mutex_unlock(&net->lock);
     pthread_join(rounds->thread, NULL);

@@ -77,7 +77,9 @@ struct sx_net {
     int rank, size;
     struct sx_pool *control_pool; /* without limit: what collectives, failures and early messages carry */
     pthread_mutex_t lock;
-    pthread_cond_t changed;
+    pthread_cond_t changed; /* see sx_net_changed and sx_net_await */
+    atomic_uint n_changes;
+    int64_t spin_ns;         /* as sx_net_set_spin; by the lock */
     atomic_int status;       /* of `failure` */
     struct sx_error failure; /* written once in an epoch */
     int lost_rank;
@@ -130,6 +132,14 @@ void sx_net_unlock(struct sx_net *net);
 /* A buffer of the control pool with the bytes. */
 SX_MUST_CHECK enum sx_status sx_net_copy(struct sx_net *net, const void *data, size_t bytes,
                                          struct sx_buffer **out_buffer, struct sx_error *error);
+
+/* ---- wait.c; with the lock held ---- */
+
+/* Wakes who waits. */
+void sx_net_changed(struct sx_net *net);
+/* Gives the lock up until something has changed, or `until` (CLOCK_MONOTONIC; NULL: never); may return
+ * earlier. */
+void sx_net_await(struct sx_net *net, const struct timespec *until);
 
 /* ---- pace.c; with the lock held ---- */
 

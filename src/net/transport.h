@@ -3,6 +3,7 @@
 #ifndef SX_NET_TRANSPORT_H
 #define SX_NET_TRANSPORT_H
 
+#include <stdatomic.h>
 #include <stdio.h>
 
 #include "net/net.h"
@@ -83,8 +84,9 @@ struct sx_transport {
     const struct sx_transport_ops *ops;
     int rank, size;
     const char *name;
-    char **rank_names; /* `size` texts, sx_rank_name */
-    const int *hosts;  /* `size` numbers: ranks with the same one are on one host; NULL: all are */
+    char **rank_names;           /* `size` texts, sx_rank_name */
+    const int *hosts;            /* `size` numbers: ranks with the same one are on one host; NULL: all are */
+    atomic_int_fast64_t spin_ns; /* of its thread, as sx_net_set_spin */
 };
 
 /* The text of sx_net_rank_name, from malloc; NULL: no memory. */

@@ -14,6 +14,7 @@ enum { MOST_RANKS = 7 };
 
 static int n_hosts = 1;           /* of ranks from now on */
 static bool is_two_level = false; /* their channels */
+static int64_t spin_ns = 0;       /* how long they look before they sleep */
 
 struct rank {
     struct sx_net *net;
@@ -80,6 +81,9 @@ static void run_ranks(int size, void (*work)(struct rank *rank)) {
     for (int r = 0; r < size; r++) {
         ranks[r] = (struct rank){.net = nets[r], .work = work};
         sx_events_init(&ranks[r].events);
+        ranks[r].events.spin_ns = spin_ns;
+        sx_net_set_spin(nets[r], spin_ns);
+        assert(sx_net_spin_ns(nets[r]) == spin_ns);
         assert(sx_pool_create(0, &ranks[r].pool, NULL) == SX_OK);
     }
     for (int r = 0; r < size; r++)

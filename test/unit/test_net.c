@@ -408,6 +408,20 @@ static void test_levels(void) {
     is_two_level = false;
 }
 
+/* Longer than some waits, and shorter than others. */
+static void test_spinning(void) {
+    spin_ns = 300000;
+    test_collectives();
+    test_all_to_all();
+    run_ranks(3, early_and_late);
+    run_ranks(3, slow_receiver);
+    run_ranks(4, all_fail);
+    run_ranks(3, cancelled);
+    run_ranks(4, killed);
+    run_ranks(3, leaves);
+    spin_ns = 0;
+}
+
 int main(void) {
     test_self();
     test_collectives();
@@ -426,5 +440,6 @@ int main(void) {
     run_ranks(3, leaves);
     run_ranks(3, leaves_channel);
     test_levels();
+    test_spinning();
     return 0;
 }

@@ -306,7 +306,7 @@ static void killed(struct rank *rank) {
     sx_channel_destroy(channel);
 }
 
-int main(void) {
+static void test_all(void) {
     test_all_to_all();
     clear_hall();
     run_ranks(3, out_of_memory);
@@ -315,5 +315,11 @@ int main(void) {
     clear_hall();
     run_ranks(3, killed);
     clear_hall();
+}
+
+int main(void) {
+    test_all();
+    spin_ns = 300000;
+    test_all();
     return 0;
 }

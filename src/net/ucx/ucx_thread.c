@@ -208,6 +208,12 @@ static bool is_stopping(struct sx_ucx *ucx) {
     return stopping;
 }
 
+/* Since when there has been nothing to do. */
+static bool is_idle(struct sx_ucx *ucx, int64_t busy_ns) {
+    const int64_t spin_ns = atomic_load(&ucx->base.spin_ns);
+    return sx_clock_ns() - busy_ns > (spin_ns > SX_UCX_SPIN_NS ? spin_ns : SX_UCX_SPIN_NS);
+}
+
 void *sx_ucx_thread(void *argument) {
     struct sx_ucx *ucx = argument;
     ucx->runner = pthread_self();
@@ -218,7 +224,7 @@ void *sx_ucx_thread(void *argument) {
         run_task(ucx);
         if (ucp_worker_progress(ucx->worker) > 0 || sent)
             busy_ns = sx_clock_ns();
-        else if (sx_clock_ns() - busy_ns > SX_UCX_SPIN_NS && may_sleep(ucx))
+        else if (is_idle(ucx, busy_ns) && may_sleep(ucx))
             sx_ucx_wait(ucx);
         else
             sched_yield(); /* to a rank on the same processor */
