@@ -141,7 +141,7 @@ static enum stachio_status measure(void *context, struct stachio_db *db, struct 
         status = measure_all(bench, db, error);
     if (bench->given.trace) { /* whatever became of the runs */
         struct stachio_error later;
-        const enum stachio_status written = trace_write(bench->given.trace, path, status ? &later : error);
+        const enum stachio_status written = trace_write(bench->given.trace, path, 0, status ? &later : error);
         status = status ? status : written;
     }
     stachio_trace_destroy(bench->given.trace);

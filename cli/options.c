@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "message.h"
+#include "trace.h"
 
 enum option_code {
     OPTION_DIRECTORY = 'd',
@@ -561,9 +562,9 @@ void options_release(struct options *options) {
 }
 
 /* The ranks that follow rank 0 end here. */
-static void follow(struct stachio_db *db) {
+static void follow(const struct options *options, struct stachio_db *db) {
     struct stachio_error error = {0};
-    const enum stachio_status status = stachio_follow(db, &error);
+    const enum stachio_status status = trace_follow(db, options->trace, &error);
     stachio_close(db);
     exit(status ? report_error(&error) : 0);
 }
@@ -572,7 +573,7 @@ enum stachio_status options_open_rank(const struct options *options, struct stac
                                       struct stachio_error *error) {
     enum stachio_status status = stachio_open(&options->db, out_db, error);
     if (!status && stachio_rank(*out_db) > 0)
-        follow(*out_db);
+        follow(options, *out_db);
     return status;
 }
 

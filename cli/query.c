@@ -73,7 +73,7 @@ int query_run_on(const struct options *options, struct stachio_db *db) {
         status = stachio_trace_create(&session.trace, &error);
     interrupt_install(); /* from here on there is something to clear away */
     int exit_status = status ? report_error(&error) : run_all(&session, options, &error);
-    if (session.trace && trace_write(session.trace, options->trace, &error)) {
+    if (session.trace && trace_write(session.trace, options->trace, 0, &error)) {
         const int failed = report_error(&error);
         exit_status = exit_status ? exit_status : failed;
     }

@@ -365,8 +365,11 @@ struct stachio_trace;
 enum stachio_status stachio_trace_create(struct stachio_trace **out_trace, struct stachio_error *error);
 /* Before explain and execute; the query keeps the trace. Queries of one trace are of one database. */
 void stachio_query_set_trace(struct stachio_query *query, struct stachio_trace *trace);
+/* The same for what a rank other than 0 does from now on: before stachio_follow. */
+void stachio_set_follow_trace(struct stachio_db *db, struct stachio_trace *trace);
 /* Gives all that was recorded as JSON (Chrome's trace event format, which Perfetto opens) to `write` in
- * pieces, while no query runs. STACHIO_OUTPUT: `write` returned something else than 0. */
+ * pieces, while no query runs. Times are the host's monotonic clock. STACHIO_OUTPUT: `write` returned
+ * something else than 0. */
 enum stachio_status stachio_trace_write(struct stachio_trace *trace,
                                         int (*write)(void *context, const char *bytes, size_t size_bytes),
                                         void *context, struct stachio_error *error);
@@ -487,7 +490,8 @@ struct stachio_bench_join_options {
     int64_t message_bytes; /* 0: what queries use */
     int has_timeline;
     int runs;
-    struct stachio_trace *trace; /* of what rank 0 does, in all runs; may be NULL */
+    struct stachio_trace
+        *trace; /* of what rank 0 does, in all runs; may be NULL. See stachio_set_follow_trace */
 };
 
 struct stachio_bench_sample {

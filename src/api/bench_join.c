@@ -186,7 +186,7 @@ static struct sx_exec_options run_options(const struct join_bench *bench,
     options.broadcast_bytes = -1; /* both tables are repartitioned, however small */
     options.overlap = overlaps[bench->options->variant];
     options.message_bytes = (size_t)bench->options->message_bytes;
-    options.trace = bench->rank == 0 ? sx_trace_of(bench->options->trace) : NULL;
+    options.trace = bench->rank == 0 ? sx_trace_of(bench->options->trace) : bench->db->follow_trace;
     options.counts_early = bench->options->variant == STACHIO_JOIN_CHUNKED;
     return options;
 }

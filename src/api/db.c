@@ -247,6 +247,7 @@ void sx_db_release(struct stachio_db *db) {
     if (db->pool)
         sx_pool_destroy(db->pool);
     pthread_mutex_destroy(&db->lock);
+    sx_trace_release(db->follow_trace);
     free(db->seats);
     free(db);
 }

@@ -47,16 +47,17 @@ struct stachio_db {
     struct sx_arena split_arena;
     struct sx_arena inspect_arena;
     struct sx_arena topology_arena;
-    struct sx_net *net;           /* NULL: there is one rank */
-    struct sx_seat *seats;        /* one a rank; NULL: there is one */
-    char network[384];            /* how rows travel between them */
-    unsigned n_alone;             /* queries that rank 0 began without the others */
-    struct sx_alone_memory alone; /* of such queries that it gave up */
-    struct sx_skew_memory skew;   /* of samples that this rank has read */
-    struct stachio_query *ahead;  /* planned before rank 0 runs it; ranks that follow; NULL: none */
-    bool is_launched;             /* the ranks are processes, and this is one of them */
-    struct sx_parts *parts;       /* files of which each rank has its own; NULL: there are none */
-    struct sx_ranks *ranks;       /* rank 0, where the others are threads of this process; else NULL */
+    struct sx_net *net;            /* NULL: there is one rank */
+    struct sx_seat *seats;         /* one a rank; NULL: there is one */
+    char network[384];             /* how rows travel between them */
+    unsigned n_alone;              /* queries that rank 0 began without the others */
+    struct sx_alone_memory alone;  /* of such queries that it gave up */
+    struct sx_skew_memory skew;    /* of samples that this rank has read */
+    struct stachio_query *ahead;   /* planned before rank 0 runs it; ranks that follow; NULL: none */
+    struct sx_trace *follow_trace; /* of queries that this rank follows; NULL: none */
+    bool is_launched;              /* the ranks are processes, and this is one of them */
+    struct sx_parts *parts;        /* files of which each rank has its own; NULL: there are none */
+    struct sx_ranks *ranks;        /* rank 0, where the others are threads of this process; else NULL */
 };
 
 /* "cpu", or the GPU's name. */

@@ -206,6 +206,8 @@ static enum sx_status create_query(struct stachio_db *db, const char *const *tex
         return sx_error_set(error, SX_OUT_OF_MEMORY, "%.2000s", failure.text);
     (*out_query)->broadcast_bytes = strtoll(texts[1], NULL, 10);
     (*out_query)->runners = SX_RUNNERS_ALL;
+    if (db->follow_trace)
+        (*out_query)->trace = sx_trace_retain(db->follow_trace);
     (*out_query)->wanted = STACHIO_ENGINE_STACHIO; /* whether DuckDB answers is for rank 0 to say */
     return SX_OK;
 }

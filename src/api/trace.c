@@ -30,9 +30,23 @@ struct sx_trace *sx_trace_of(const struct stachio_trace *trace) {
     return trace ? trace->inner : NULL;
 }
 
+/* One more owner; NULL: there is no trace. */
+static struct sx_trace *share(const struct stachio_db *db, const struct stachio_trace *trace) {
+    if (!trace)
+        return NULL;
+    if (stachio_ranks(db) > 1)
+        sx_trace_set_rank(trace->inner, stachio_rank(db));
+    return sx_trace_retain(trace->inner);
+}
+
 void stachio_query_set_trace(struct stachio_query *query, struct stachio_trace *trace) {
     sx_trace_release(query->trace);
-    query->trace = trace ? sx_trace_retain(trace->inner) : NULL;
+    query->trace = share(query->db, trace);
+}
+
+void stachio_set_follow_trace(struct stachio_db *db, struct stachio_trace *trace) {
+    sx_trace_release(db->follow_trace);
+    db->follow_trace = share(db, trace);
 }
 
 enum stachio_status stachio_trace_write(struct stachio_trace *trace,

@@ -13,7 +13,7 @@ enum sx_status sx_trace_create(struct sx_trace **out_trace, struct sx_error *err
     if (!trace)
         return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for a trace");
     atomic_init(&trace->references, 1);
-    trace->began_ns = sx_clock_ns();
+    atomic_init(&trace->rank, -1);
     pthread_mutex_init(&trace->lock, NULL);
     *out_trace = trace;
     return SX_OK;
@@ -30,6 +30,10 @@ static void lane_destroy(struct sx_lane *lane) {
 struct sx_trace *sx_trace_retain(struct sx_trace *trace) {
     atomic_fetch_add_explicit(&trace->references, 1, memory_order_relaxed);
     return trace;
+}
+
+void sx_trace_set_rank(struct sx_trace *trace, int rank) {
+    atomic_store(&trace->rank, rank);
 }
 
 void sx_trace_release(struct sx_trace *trace) {

@@ -40,6 +40,8 @@ SX_MUST_CHECK enum sx_status sx_trace_create(struct sx_trace **out_trace, struct
 /* A second owner. */
 struct sx_trace *sx_trace_retain(struct sx_trace *trace);
 void sx_trace_release(struct sx_trace *trace); /* NULL allowed */
+/* Which of several ranks it is of. */
+void sx_trace_set_rank(struct sx_trace *trace, int rank);
 
 /* A text that lives as long as the trace; "?" where there is no memory. Any thread. */
 const char *sx_trace_text(struct sx_trace *trace, const char *format, ...) SX_PRINTF(2, 3);

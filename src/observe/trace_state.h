@@ -37,7 +37,7 @@ struct sx_lane {
 
 struct sx_trace {
     atomic_int references;
-    int64_t began_ns;
+    atomic_int rank;      /* -1: there is one */
     pthread_mutex_t lock; /* of what follows */
     struct sx_arena texts;
     struct sx_lane *lanes; /* newest first */

@@ -1,4 +1,5 @@
-/* Chrome's trace event format, as Perfetto reads it. Times are microseconds. */
+/* Chrome's trace event format, as Perfetto reads it. Times are microseconds of the host's monotonic clock,
+ * and each rank is a process: traces of a host's ranks can be put side by side. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,6 +8,7 @@
 #include "observe/trace_state.h"
 
 struct writer {
+    int process;
     int (*write)(void *context, const char *bytes, size_t size_bytes);
     void *context;
     int failed;
@@ -54,13 +56,12 @@ static void put_text(struct writer *writer, const char *text) {
     }
 }
 
-static void put_span(struct writer *writer, const struct sx_trace *trace, int track,
-                     const struct span *span) {
-    const int64_t began = span->began_ns - trace->began_ns, took = span->ended_ns - span->began_ns;
+static void put_span(struct writer *writer, int track, const struct span *span) {
+    const int64_t began = span->began_ns, took = span->ended_ns - span->began_ns;
     put(writer,
-        ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%d,\"ts\":%" PRId64 ".%03d,\"dur\":%" PRId64
+        ",\n{\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"ts\":%" PRId64 ".%03d,\"dur\":%" PRId64
         ".%03d,\"cat\":\"%s\"",
-        track, began / 1000, (int)(began % 1000), took / 1000, (int)(took % 1000),
+        writer->process, track, began / 1000, (int)(began % 1000), took / 1000, (int)(took % 1000),
         kinds[span->kind].category);
     put(writer, ",\"name\":\"%s", kinds[span->kind].prefix);
     put_text(writer, span->name);
@@ -72,32 +73,36 @@ static void put_span(struct writer *writer, const struct sx_trace *trace, int tr
     put(writer, kinds[span->kind].first ? "}}" : "}");
 }
 
-static int64_t put_lane(struct writer *writer, const struct sx_trace *trace, int track,
-                        const struct sx_lane *lane) {
+static int64_t put_lane(struct writer *writer, int track, const struct sx_lane *lane) {
     put(writer,
-        ",\n{\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"name\":\"thread_name\",\"args\":{\"name\":\"%s %d\"}}",
-        track, lane->group, lane->number);
+        ",\n{\"ph\":\"M\",\"pid\":%d,\"tid\":%d,\"name\":\"thread_name\",\"args\":{\"name\":\"%s %d\"}}",
+        writer->process, track, lane->group, lane->number);
     put(writer,
-        ",\n{\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"name\":\"thread_sort_index\",\"args\":{\"sort_index\":%d}}",
-        track, track);
+        ",\n{\"ph\":\"M\",\"pid\":%d,\"tid\":%d,\"name\":\"thread_sort_index\",\"args\":{\"sort_index\":%d}}",
+        writer->process, track, track);
     for (const struct span_chunk *chunk = lane->first; chunk && !writer->failed; chunk = chunk->next)
         for (int i = 0; i < chunk->n_spans; i++)
-            put_span(writer, trace, track, &chunk->spans[i]);
+            put_span(writer, track, &chunk->spans[i]);
     return lane->n_dropped;
 }
 
 int sx_trace_write(struct sx_trace *trace, int (*write)(void *context, const char *bytes, size_t size_bytes),
                    void *context) {
-    struct writer writer = {.write = write, .context = context};
+    const int rank = atomic_load(&trace->rank);
+    struct writer writer = {.process = rank < 0 ? 1 : rank + 1, .write = write, .context = context};
     int track = 0;
     int64_t n_dropped = 0;
     put(&writer, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n");
-    put(&writer, "{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{\"name\":\"stachio\"}}");
+    put(&writer, "{\"ph\":\"M\",\"pid\":%d,\"name\":\"process_name\",\"args\":{\"name\":\"stachio",
+        writer.process);
+    if (rank >= 0)
+        put(&writer, ", rank %d", rank);
+    put(&writer, "\"}}");
     pthread_mutex_lock(&trace->lock);
     for (const struct sx_lane *lane = trace->lanes; lane; lane = lane->next)
         track++;
     for (const struct sx_lane *lane = trace->lanes; lane; lane = lane->next)
-        n_dropped += put_lane(&writer, trace, track--, lane);
+        n_dropped += put_lane(&writer, track--, lane);
     pthread_mutex_unlock(&trace->lock);
     put(&writer, "\n],\"otherData\":{\"dropped_spans\":\"%" PRId64 "\"}}\n", n_dropped);
     flush(&writer);

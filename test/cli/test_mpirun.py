@@ -129,6 +129,37 @@ def check_bench(directory):
     require(status == 2 and "several ranks" in err, f"status {status}: {err}")
 
 
+def read_trace(path):
+    with open(path) as file:
+        events = json.load(file)["traceEvents"]
+    return events[0], [event for event in events if event["ph"] == "X"]
+
+
+def check_traces(directory):
+    """A file for each rank, by one clock: all run the same pipelines, while rank 0 runs the query."""
+    sql = "SELECT count(*), sum(a.v) FROM t a JOIN u b ON a.k = b.k"
+    values = {"STACHIO_ALONE_BYTES": "0", "STACHIO_BROADCAST_BYTES": "0"}
+    status, _, err = run_ranks(3, [STACHIO, "-d", directory, "--fallback", "forbid", "--trace", f"{directory}/trace-{{rank}}.json", "-c", sql], **values)
+    require(status == 0, f"status {status}: {err}")
+    traces = [read_trace(f"{directory}/trace-{rank}.json") for rank in range(3)]
+    running = next(span for span in traces[0][1] if span["name"] == "running")
+    pipelines = []
+    for rank, (process, spans) in enumerate(traces):
+        require(process["pid"] == rank + 1 and process["args"]["name"] == f"stachio, rank {rank}", str(process))
+        mine = [span for span in spans if span["cat"] == "pipeline"]
+        pipelines.append({span["args"]["number"] for span in mine})
+        require(all(running["ts"] <= span["ts"] <= running["ts"] + running["dur"] for span in mine), f"{running} {mine}")
+    require(pipelines[1] and pipelines[1] == pipelines[2] and pipelines[1] <= pipelines[0], str(pipelines))
+    for path in ("alone.json", "join-{rank}.json"):
+        command = [STACHIO, "-d", directory, "-c", sql] if path == "alone.json" else [STACHIO, "bench", "join", "--build", "20k", "--probe", "30k", "--runs", "2"]
+        status, _, err = run_ranks(2, [*command, "--trace", f"{directory}/{path}"], **values)
+        require(status == 0, f"status {status}: {err}")
+    require(read_trace(f"{directory}/alone.json")[1], "rank 0 writes its own")
+    require(all(read_trace(f"{directory}/join-{rank}.json")[1] for rank in range(2)), "a join's trace is empty")
+    status, _, err = run_ranks(2, [STACHIO, "-d", directory, "--trace", f"{directory}/nowhere/{{rank}}.json", "-c", sql], **values)
+    require(status != 0 and "nowhere/0.json" in err and "nowhere/1.json" in err, f"status {status}: {err}")
+
+
 def processors(directory, *settings, **values):
     """Rank 0's threads, and the processors of each rank; a GPU has a say in them. `settings`: of the ranks' environment, and not
     mpirun's."""
@@ -187,6 +218,8 @@ def main():
             check_damaged(directory)
         with checks.case("bench exchange"):
             check_bench(directory)
+        with checks.case("traces"):
+            check_traces(directory)
         with checks.case("a rank is killed"):
             check_killed(directory)
         with checks.case("Ctrl-C on rank 0"):
