@@ -9,6 +9,7 @@
 #include "api/system.h"
 #include "api/watch.h"
 #include "base/clock.h"
+#include "base/hash_table.h"
 #include "plan/distribute.h"
 #include "storage/file.h"
 
@@ -163,6 +164,32 @@ static enum sx_status own_plan(struct stachio_query *query, struct sx_error *err
     return SX_OK;
 }
 
+/* What a distributed plan depends on beside the statement and its files. */
+static uint64_t setting_of(const struct sx_distribute_options *options) {
+    const uint64_t hash =
+        sx_hash_mix(sx_hash_mix(0, (uint64_t)options->n_ranks), (uint64_t)options->replicate_bytes);
+    return sx_hash_mix(hash, (uint64_t)options->exchange_bytes);
+}
+
+/* The plan that an earlier query of the statement has distributed, or this one's own. */
+static enum sx_status distribute_plan(struct stachio_query *query,
+                                      const struct sx_distribute_options *options, struct sx_error *error) {
+    struct sx_frontend *frontend = query->db->frontend;
+    const uint64_t setting = setting_of(options);
+    struct sx_query_plan plan = {0};
+    bool known;
+    SX_TRY(sx_frontend_plan_distributed(frontend, query->sql, setting, &plan, &known, error));
+    if (known) {
+        sx_query_plan_release(&query->plan);
+        query->plan = plan;
+        return SX_OK;
+    }
+    SX_TRY(own_plan(query, error));
+    SX_TRY(sx_plan_distribute(&query->plan, options, error));
+    sx_frontend_keep_distributed(frontend, query->sql, setting, &query->plan);
+    return SX_OK;
+}
+
 /* Files are written together, so that none is begun twice. */
 static enum sx_status distribute(struct stachio_query *query, struct sx_error *error) {
     const struct sx_distribute_options options = {
@@ -180,8 +207,7 @@ static enum sx_status distribute(struct stachio_query *query, struct sx_error *e
     query->is_alone = query->is_small && (is_forced || (is_chosen && sx_alone_is_worth_it(query)));
     if (query->is_alone)
         return SX_OK;
-    SX_TRY(own_plan(query, error));
-    return sx_plan_distribute(&query->plan, &options, error);
+    return distribute_plan(query, &options, error);
 }
 
 /* The logical plan and the pipelines. */
@@ -192,10 +218,8 @@ static enum sx_status plan_run(struct stachio_query *query, struct sx_error *err
     query->has_plan = false;
     SX_TRY(sx_parts_check(db->parts, query->sql, error));
     SX_TRY(sx_db_start(db, error));
-    const bool is_distributed = db->net && query->runners == SX_RUNNERS_ALL;
-    SX_TRY(sx_frontend_plan_known(db->frontend, query->sql,
-                                  is_distributed ? SX_PLAN_TO_CHANGE : SX_PLAN_TO_READ, &query->plan,
-                                  &query->has_plan, error));
+    SX_TRY(sx_frontend_plan_known(db->frontend, query->sql, SX_PLAN_TO_READ, &query->plan, &query->has_plan,
+                                  error));
     if (!query->has_plan)
         SX_TRY(plan_with_duckdb(query, error));
     query->has_plan = true;

@@ -28,8 +28,10 @@ struct sx_plan_text {
     size_t length_bytes;
     char **names; /* of the answer's columns */
     int32_t n_names;
-    struct sx_shared_plan *shared; /* what was made of it; NULL: not asked for yet */
-    int64_t used;                  /* by sx_plan_memo.uses */
+    struct sx_shared_plan *shared;      /* what was made of it; NULL: not asked for yet */
+    struct sx_shared_plan *distributed; /* the same for several ranks; NULL: not kept yet */
+    uint64_t setting;                   /* for which it was distributed */
+    int64_t used;                       /* by sx_plan_memo.uses */
 };
 
 /* Plans of queries that may come again. Starts zeroed. */

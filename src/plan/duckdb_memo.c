@@ -118,6 +118,7 @@ static void release_plan(struct sx_plan_text *plan) {
         free(plan->names[i]);
     free(plan->names);
     sx_shared_plan_release(plan->shared);
+    sx_shared_plan_release(plan->distributed);
     *plan = (struct sx_plan_text){0};
 }
 

@@ -157,6 +157,32 @@ enum sx_status sx_frontend_plan_known(struct sx_frontend *frontend, const char *
     return SX_OK;
 }
 
+enum sx_status sx_frontend_plan_distributed(struct sx_frontend *frontend, const char *sql, uint64_t setting,
+                                            struct sx_query_plan *out_plan, bool *out_known,
+                                            struct sx_error *error) {
+    *out_known = false;
+    SX_TRY(sx_session_check(frontend, sql, error));
+    const struct sx_plan_text *known = sx_plan_memo_find(frontend, sql);
+    if (!known || !known->distributed || known->setting != setting)
+        return SX_OK;
+    sx_shared_plan_use(known->distributed, out_plan);
+    out_plan->is_known = true;
+    *out_known = true;
+    return SX_OK;
+}
+
+void sx_frontend_keep_distributed(struct sx_frontend *frontend, const char *sql, uint64_t setting,
+                                  struct sx_query_plan *plan) {
+    struct sx_plan_text *known = sx_plan_memo_find(frontend, sql);
+    struct sx_shared_plan *shared = known ? sx_shared_plan_create(plan) : NULL;
+    if (!shared)
+        return;
+    sx_shared_plan_use(shared, plan);
+    sx_shared_plan_release(known->distributed);
+    known->distributed = shared;
+    known->setting = setting;
+}
+
 /* Binding and planning, which binds once more, go on at the same time. What binding finds comes first: it is
  * about what was written. */
 enum sx_status sx_frontend_plan(struct sx_frontend *frontend, const char *sql, struct sx_query_plan *out_plan,

@@ -55,6 +55,14 @@ enum sx_plan_for { SX_PLAN_TO_READ, SX_PLAN_TO_CHANGE };
 SX_MUST_CHECK enum sx_status sx_frontend_plan_known(struct sx_frontend *frontend, const char *sql,
                                                     enum sx_plan_for purpose, struct sx_query_plan *out_plan,
                                                     bool *out_known, struct sx_error *error);
+/* The same, of the plan that was kept for several ranks, if its setting was this one. It may only be read. */
+SX_MUST_CHECK enum sx_status sx_frontend_plan_distributed(struct sx_frontend *frontend, const char *sql,
+                                                          uint64_t setting, struct sx_query_plan *out_plan,
+                                                          bool *out_known, struct sx_error *error);
+/* Shares *plan, which is distributed and of the files as they are now, with later queries of the statement,
+ * if those would find its plan known; else it stays as it is. `setting` tells what else it depends on. */
+void sx_frontend_keep_distributed(struct sx_frontend *frontend, const char *sql, uint64_t setting,
+                                  struct sx_query_plan *plan);
 /* Parses, binds and optimises one SQL statement.
  * - SX_OK: *out_plan is filled (release it).
  * - SX_UNSUPPORTED: a correct query that stachio can't run; the text names the operator, function or type.

@@ -58,9 +58,10 @@ PLANS = {
 }
 
 
-def check_known(tables, path, statements):
+def check_known(tables, path, statements, ranks=1):
     commands = [part for sql, _ in statements for part in ("-c", sql.format(t=path))]
-    run = run_stachio([*tables.options(), *commands, "--analyze", "--progress", "never"])
+    environment = {**os.environ, "STACHIO_ALONE_BYTES": "0", **({"STACHIO_LOCAL_RANKS": str(ranks)} if ranks > 1 else {})}
+    run = run_stachio([*tables.options(), *commands, "--analyze", "--progress", "never"], env=environment)
     lines = [line for line in run.succeeded().out.decode().splitlines() if line.startswith("Time ")]
     require([KNOWN in line for line in lines] == [known for _, known in statements], f"{lines}: {run}")
 
@@ -71,14 +72,19 @@ def check_null_order(tables):
     check_session(tables, [(sql, "0"), (sql, "0"), ("SET default_null_order = 'nulls_first'", None), (sql, "3"), (sql, "3")])
 
 
-def check_changed(folder):
-    """The second statement comes through a pipe, which is opened after the first; of what it asks the old file had nothing."""
-    path, script = os.path.join(folder, "t.parquet"), os.path.join(folder, "script")
-    sql = "SELECT count(*), min(k) FROM t WHERE v >= 5000"
+def check_changed(folder, ranks=1):
+    """The second statement comes through a pipe, which is opened after the first; of what it asks the old file had nothing. Several
+    ranks share out what the file has now."""
+    path, script = os.path.join(folder, f"t{ranks}.parquet"), os.path.join(folder, f"script of {ranks}")
+    sql = "SELECT count(*), min(k) FROM t WHERE v >= 5000" if ranks == 1 else \
+        "SELECT count(*), min(b.k) FROM t a JOIN t b ON a.v = b.v WHERE a.v >= 5000"
+    environment = {**os.environ, "STACHIO_ALONE_BYTES": "0", "STACHIO_BROADCAST_BYTES": "0"}
+    if ranks > 1:
+        environment["STACHIO_LOCAL_RANKS"] = str(ranks)
     write(path, 0, ROWS)
     os.mkfifo(script)
     command = [*stachio_command(), "-t", f"t={path}", "--format", "csv", "-c", sql, "-c", sql, "-f", script]
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as process:
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=environment) as process:
         with open_pipe(script, process) as pipe:
             write(path, 5000, 100)
             pipe.write(f"{sql}; {sql}")
@@ -114,9 +120,12 @@ def main():
         cases = [(name, functools.partial(check_session, tables, statements)) for name, statements in SESSIONS.items()]
         cases += [(f"plan: {name}", functools.partial(check_known, tables, f"{scratch}/t.parquet", statements))
                   for name, statements in PLANS.items()]
+        cases += [(f"plan of 3 ranks: {name}", functools.partial(check_known, tables, f"{scratch}/t.parquet", PLANS[name], 3))
+                  for name in ("again", "another one between", "time")]
         cases.append(("null order", functools.partial(check_null_order, tables)))
         cases.append(("two tables", functools.partial(check_two_tables, f"{scratch}/changed")))
-        checks.run_all([*cases, ("changed", functools.partial(check_changed, f"{scratch}/changed"))])
+        checks.run_all([*cases, ("changed", functools.partial(check_changed, f"{scratch}/changed")),
+                        ("changed, 3 ranks", functools.partial(check_changed, f"{scratch}/changed", 3))])
     checks.finish()
 
 
