@@ -180,15 +180,15 @@ static enum stachio_status plan(struct rewrite *rewrite, struct stachio_error *e
 
 /* ---- writing ---- */
 
-/* Row groups of the default size where a table has many of them; else at least eight, if they are large
- * enough to be read quickly, so that ranks and batches have even parts. The last one is as large as the
- * others. */
-static int64_t choose_row_group_rows(int64_t rows) {
+/* Where a table has not many row groups of the largest size it has at least eight, if they are large enough
+ * to be read quickly, so that ranks and batches have even parts. Those of a file are as large as each other.
+ */
+static int64_t choose_row_group_rows(int64_t table_rows, int64_t file_rows) {
     enum { ROW_GROUPS = 8, LEAST = 1 << 20, MOST = 4 << 20 };
-    int64_t size = rows / ROW_GROUPS;
+    int64_t size = table_rows / ROW_GROUPS;
     size = size < LEAST ? LEAST : size > MOST ? MOST : size;
-    const int64_t groups = (rows + size - 1) / size;
-    return groups > 0 ? (rows + groups - 1) / groups : size;
+    const int64_t groups = (file_rows + size - 1) / size;
+    return groups > 0 ? (file_rows + groups - 1) / groups : size;
 }
 
 static enum stachio_status write_query(struct rewrite *rewrite, const struct job *job,
@@ -201,7 +201,8 @@ static enum stachio_status write_query(struct rewrite *rewrite, const struct job
     if (options->files)
         write.file_rows = before->rows > 0 ? (before->rows + options->files - 1) / options->files : 1;
     if (!write.row_group_rows)
-        write.row_group_rows = choose_row_group_rows(options->files ? write.file_rows : before->rows);
+        write.row_group_rows =
+            choose_row_group_rows(before->rows, options->files ? write.file_rows : before->rows);
     write.n_partition = sql->n_partition;
     write.orders = sql->orders;
     write.n_orders = sql->n_orders;
