@@ -8,10 +8,6 @@
 /* Bytes of memory: the machine's, or less where a control group says so. */
 uint64_t sx_system_memory(void);
 
-/* The least limit of the process's control group and those above it, of both versions; UINT64_MAX: none.
- * Files are read below the folder `root`, as "". */
-uint64_t sx_system_group_limit(const char *root);
-
 /* Seconds of the monotonic clock. */
 double sx_system_seconds(void);
 

@@ -1,4 +1,5 @@
-/* Memory limits of control groups, of both versions, told by made-up files. */
+/* Limits of control groups, of both versions, told by made-up files. */
+#include "api/control_group.h"
 #include "api/system.h"
 #include "unit/machine_files.h"
 
@@ -10,12 +11,12 @@
 static void check(const char *mounts, const char *groups, uint64_t limit) {
     write_line("/proc/self/mountinfo", mounts);
     write_line("/proc/self/cgroup", groups);
-    assert(sx_system_group_limit(root) == limit);
+    assert(sx_group_memory(root) == limit);
 }
 
 static void test_version_1(void) {
     const char *const mounts = MOUNTS("/", "cgroup cgroup rw,memory");
-    assert(sx_system_group_limit(root) == UINT64_MAX);
+    assert(sx_group_memory(root) == UINT64_MAX);
     write_line("/groups/memory.limit_in_bytes", "9223372036854771712");
     write_line("/groups/a/memory.limit_in_bytes", "3000");
     write_line("/groups/a/b/memory.limit_in_bytes", "2000");
@@ -54,14 +55,48 @@ static void test_version_2(void) {
     check(mounts, "0::/", UINT64_MAX);
 }
 
+static void check_processors(const char *mounts, const char *groups, uint64_t limit) {
+    write_line("/proc/self/mountinfo", mounts);
+    write_line("/proc/self/cgroup", groups);
+    assert(sx_group_processors(root) == limit);
+}
+
+static void test_processors(void) {
+    const char *const second = MOUNTS("/", "cgroup2 cgroup2 rw,nsdelegate");
+    const char *const first = MOUNTS("/", "cgroup cgroup rw,memory");
+    write_line("/groups/cpu.max", "max 100000");
+    write_line("/groups/p/cpu.max", "400000 100000");
+    write_line("/groups/p/q/cpu.max", "max 100000");
+    write_line("/groups/p/r/cpu.max", "150000 100000");
+    write_line("/groups/p/s/cpu.max", "1 100000");
+    write_line("/groups/p/t/cpu.max", "100000");
+    check_processors(second, "0::/", UINT64_MAX);
+    check_processors(second, "0::/p", 4);
+    check_processors(second, "0::/p/q", 4);
+    check_processors(second, "0::/p/r", 2);
+    check_processors(second, "0::/p/s", 1);
+    check_processors(second, "0::/p/t", 4); /* without a period it says nothing */
+    write_line("/cpu/cpu.cfs_quota_us", "-1");
+    write_line("/cpu/cpu.cfs_period_us", "100000");
+    write_line("/cpu/u/cpu.cfs_quota_us", "250000");
+    write_line("/cpu/u/cpu.cfs_period_us", "100000");
+    write_line("/cpu/v/cpu.cfs_quota_us", "250000");
+    write_line("/cpu/v/cpu.cfs_period_us", "0");
+    check_processors(first, "1:cpu,cpuacct:/", UINT64_MAX);
+    check_processors(first, "1:cpu,cpuacct:/u", 3);
+    check_processors(first, "1:cpu,cpuacct:/v", UINT64_MAX);
+    check_processors(first, "1:cpuacct:/u", UINT64_MAX);
+}
+
 int main(void) {
     make_machine();
     test_version_1();
     test_container();
     test_usual_places();
     test_version_2();
+    test_processors();
     remove_machine();
-    assert(sx_system_memory() > 0);
+    assert(sx_system_memory() > 0 && sx_group_processors("") > 0);
     puts("ok");
     return 0;
 }
