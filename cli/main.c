@@ -63,7 +63,7 @@ static const char help[] =
     "  -h, --help                print this\n"
     "\n"
     "Layout of Parquet files, for rewrite and --format parquet:\n"
-    "      --row-group-rows N    rows of a row group (4194304)\n"
+    "      --row-group-rows N    rows of a row group (to 4 Mi)\n"
     "      --pages N             pages of a column chunk, about (200)\n"
     "      --page-version V      data pages of version 1 or 2 (2)\n"
     "      --encoding E          auto (the smallest, by column chunk), plain, dictionary or v2\n"

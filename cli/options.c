@@ -564,9 +564,9 @@ void options_release(struct options *options) {
 /* The ranks that follow rank 0 end here. */
 static void follow(const struct options *options, struct stachio_db *db) {
     struct stachio_error error = {0};
-    const enum stachio_status status = trace_follow(db, options->trace, &error);
-    stachio_close(db);
-    exit(status ? report_error(&error) : 0);
+    const int exit_status = trace_follow(db, options->trace, &error) ? report_error(&error) : 0;
+    stachio_close(db); /* rank 0 may end from here on, and mpirun what is left */
+    exit(exit_status);
 }
 
 enum stachio_status options_open_rank(const struct options *options, struct stachio_db **out_db,

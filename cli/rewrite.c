@@ -181,8 +181,8 @@ static enum stachio_status plan(struct rewrite *rewrite, struct stachio_error *e
 /* ---- writing ---- */
 
 /* Where a table has not many row groups of the largest size it has at least eight, if they are large enough
- * to be read quickly, so that ranks and batches have even parts. Those of a file are as large as each other.
- */
+ * to be read quickly, so that ranks and batches have even parts. Then as many rows
+ * less as makes a file's even. */
 static int64_t choose_row_group_rows(int64_t table_rows, int64_t file_rows) {
     enum { ROW_GROUPS = 8, LEAST = 1 << 20, MOST = 4 << 20 };
     int64_t size = table_rows / ROW_GROUPS;

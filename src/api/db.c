@@ -69,12 +69,12 @@ size_t sx_db_queue_bytes(const struct stachio_db *db) {
     return limit / 8 > least ? limit / 8 : least;
 }
 
-/* Those that the process may run on, or has the time of, by its control group. */
+/* Of those that it may run on, and of those that its control group, with all ranks of the host, has the time
+ * of. */
 static int own_processors(const struct sx_sharing *sharing) {
-    const struct sx_processors processors = sx_processors_own();
-    const int count = sx_processors_count(&processors);
-    const uint64_t most = sx_group_processors("");
-    return ((most < (uint64_t)count ? (int)most : count) + sharing->processors - 1) / sharing->processors;
+    const struct sx_processors own = sx_processors_own();
+    return sx_processors_part(sx_processors_count(&own), sharing->processors, sx_group_processors(""),
+                              sharing->host);
 }
 
 /* As many of the processors as the memory is enough for: a worker at work has a few blocks of some megabytes.

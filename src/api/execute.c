@@ -21,24 +21,36 @@ static const char **column_names(const struct sx_scan_plan *scan) {
     return columns;
 }
 
+/* For distributing a plan: what is asked of files' footers. */
+struct asked {
+    struct stachio_db *db;
+    bool has_failed; /* once, so the plan is not what it would be another time */
+};
+
 static int64_t scan_bytes(void *context, const struct sx_scan_plan *scan) {
-    struct stachio_db *db = context;
+    struct asked *asked = context;
+    const struct stachio_db *db = asked->db;
     const char **columns = column_names(scan);
     int64_t bytes = INT64_MAX;
     if (!columns || sx_storage_plain_bytes(db->storage, scan->files, scan->n_files, columns, scan->n_columns,
-                                           &bytes, NULL) != SX_OK)
+                                           &bytes, NULL) != SX_OK) {
         bytes = INT64_MAX;
+        asked->has_failed = true;
+    }
     free(columns);
     return bytes;
 }
 
 static bool share_ends(void *context, const struct sx_scan_plan *scan, int32_t column, int64_t *out_ends) {
-    struct stachio_db *db = context;
+    struct asked *asked = context;
+    const struct stachio_db *db = asked->db;
     const char **columns = column_names(scan);
     bool found = false;
     if (!columns || sx_storage_share_ends(db->storage, scan->files, scan->n_files, columns, scan->n_columns,
-                                          column, sx_net_size(db->net), out_ends, &found, NULL) != SX_OK)
+                                          column, sx_net_size(db->net), out_ends, &found, NULL) != SX_OK) {
         found = false;
+        asked->has_failed = true;
+    }
     free(columns);
     return found;
 }
@@ -164,6 +176,11 @@ static enum sx_status own_plan(struct stachio_query *query, struct sx_error *err
     return SX_OK;
 }
 
+/* The caller's thread is worker 0. */
+static struct sx_lane *lane_of(struct stachio_query *query) {
+    return query->trace ? sx_trace_lane(query->trace, "worker", 0) : NULL;
+}
+
 /* What a distributed plan depends on beside the statement and its files. */
 static uint64_t setting_of(const struct sx_distribute_options *options) {
     const uint64_t hash =
@@ -185,18 +202,22 @@ static enum sx_status distribute_plan(struct stachio_query *query,
         return SX_OK;
     }
     SX_TRY(own_plan(query, error));
-    SX_TRY(sx_plan_distribute(&query->plan, options, error));
-    sx_frontend_keep_distributed(frontend, query->sql, setting, &query->plan);
-    return SX_OK;
+    const int64_t began_ns = sx_span_begin(lane_of(query));
+    const enum sx_status status = sx_plan_distribute(&query->plan, options, error);
+    sx_span_end(lane_of(query), SX_SPAN_QUERY, "distributing", began_ns, 0, 0);
+    if (status == SX_OK && !((const struct asked *)options->context)->has_failed)
+        sx_frontend_keep_distributed(frontend, query->sql, setting, &query->plan);
+    return status;
 }
 
 /* Files are written together, so that none is begun twice. */
 static enum sx_status distribute(struct stachio_query *query, struct sx_error *error) {
+    struct asked asked = {.db = query->db};
     const struct sx_distribute_options options = {
         .replicate_bytes = query->broadcast_bytes,
         .scan_bytes = scan_bytes,
         .share_ends = share_ends,
-        .context = query->db,
+        .context = &asked,
         .n_ranks = sx_net_size(query->db->net),
         .exchange_bytes = query->runners == SX_RUNNERS_ALONE ? INT64_MAX : sx_alone_exchange_bytes(query->db),
     };
@@ -228,11 +249,6 @@ static enum sx_status plan_run(struct stachio_query *query, struct sx_error *err
     if (!query->footprint)
         SX_TRY(sx_footprint_create(&query->footprint, error));
     return make_run(query, true, error);
-}
-
-/* The caller's thread is worker 0. */
-static struct sx_lane *lane_of(struct stachio_query *query) {
-    return query->trace ? sx_trace_lane(query->trace, "worker", 0) : NULL;
 }
 
 enum sx_status sx_query_plan(struct stachio_query *query, struct sx_error *error) {

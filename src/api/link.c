@@ -100,7 +100,7 @@ static enum sx_status find_link(struct stachio_db *db, struct sx_net *net, struc
     return status;
 }
 
-/* Waiting threads may look before they sleep where each has a processor. */
+/* Waiting threads may look before they sleep where each has a processor (ranks are processes here). */
 static int64_t choose_spin(const struct stachio_db *db) {
     enum { NET_THREADS = 4, SPIN_NS = 500000 };
     return db->processors >= db->threads + NET_THREADS ? SPIN_NS : 0;

@@ -30,6 +30,14 @@ static void bind_thread(const struct sx_processors *set) {
     (void)sched_setaffinity(0, sizeof *set, (const cpu_set_t *)(const void *)set);
 }
 
+int sx_processors_part(int count, int n_sharing, uint64_t quota, int n_host) {
+    const int part = (count + n_sharing - 1) / n_sharing;
+    if (quota >= (uint64_t)count * (uint64_t)n_host) /* also where adding to it would overflow */
+        return part;
+    const int allowed = ((int)quota + n_host - 1) / n_host;
+    return allowed < part ? allowed : part;
+}
+
 struct sx_processors sx_processors_own(void) {
     struct sx_processors set;
     if (of_process(0, &set) && sx_processors_count(&set) > 0)

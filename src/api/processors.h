@@ -14,6 +14,9 @@ struct sx_processors {
 /* The calling thread's; at least one. */
 struct sx_processors sx_processors_own(void);
 int sx_processors_count(const struct sx_processors *set);
+/* What a process has of `count` that n_sharing of them may run on, where `quota` (UINT64_MAX: none) is for
+ * all n_host of a host together; at least one. */
+int sx_processors_part(int count, int n_sharing, uint64_t quota, int n_host);
 /* As Linux lists them ("0-15,32"), as far as there is room. */
 void sx_processors_text(const struct sx_processors *set, char *out_text, size_t bytes);
 /* What such a list says; the rest of it is left out from the first thing that is none. */

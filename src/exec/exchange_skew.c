@@ -60,7 +60,8 @@ static struct sx_plan *plan_sample(struct sx_run *run, const struct sx_plan *sca
     return plan;
 }
 
-/* Of the files and the columns: what a sample of them tells depends on no more. */
+/* By the files and the columns; where a sample of them tells something else all the same, that costs time
+ * only. */
 static enum sx_status name_sample(const struct sx_run *run, const struct sx_plan *sample, uint64_t *out_name,
                                   struct sx_error *error) {
     const struct sx_scan_plan *scan = &sample->u.scan;

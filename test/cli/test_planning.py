@@ -2,6 +2,7 @@
 table itself, by whatever way they come to it, and a file that changes between statements is planned and read anew."""
 
 import functools
+import json
 import os
 import pathlib
 import subprocess
@@ -66,6 +67,16 @@ def check_known(tables, path, statements, ranks=1):
     require([KNOWN in line for line in lines] == [known for _, known in statements], f"{lines}: {run}")
 
 
+def check_distributed_once(tables, scratch):
+    """Rank 0 of three distributes the plan of a statement that comes again once, and of others each."""
+    path = os.path.join(scratch, "trace.json")
+    statements = [PLANNED[0], PLANNED[0], "SELECT count(*) FROM t WHERE v < 7", PLANNED[0], PLANNED[0]]
+    run_stachio([*tables.options(), *(part for sql in statements for part in ("-c", sql)), "--trace", path],
+                env={**os.environ, "STACHIO_ALONE_BYTES": "0", "STACHIO_LOCAL_RANKS": "3"}).succeeded()
+    names = [event["name"] for event in json.loads(pathlib.Path(path).read_text())["traceEvents"]]
+    require((names.count("planning"), names.count("distributing")) == (len(statements), 2), str(names.count("distributing")))
+
+
 def check_null_order(tables):
     """A setting that a plan depends on, between two runs of one query."""
     sql = "SELECT v FROM t ORDER BY k, v LIMIT 1"
@@ -122,6 +133,7 @@ def main():
                   for name, statements in PLANS.items()]
         cases += [(f"plan of 3 ranks: {name}", functools.partial(check_known, tables, f"{scratch}/t.parquet", PLANS[name], 3))
                   for name in ("again", "another one between", "time")]
+        cases.append(("distributed once", functools.partial(check_distributed_once, tables, scratch)))
         cases.append(("null order", functools.partial(check_null_order, tables)))
         cases.append(("two tables", functools.partial(check_two_tables, f"{scratch}/changed")))
         checks.run_all([*cases, ("changed", functools.partial(check_changed, f"{scratch}/changed")),

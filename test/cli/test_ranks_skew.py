@@ -5,6 +5,7 @@ groups that are few, sorted or mixed, so that samples are wrong at times.
 """
 
 import functools
+import json
 import os
 import pathlib
 import re
@@ -98,6 +99,21 @@ def check_told(tables, keys):
     require(heavy_keys(tables, QUERIES[0]) == [keys] * 2 * (keys > 0), f"{heavy_keys(tables, QUERIES[0])} is not {keys}")
 
 
+def sampled(tables, directory, statements):
+    """Of each statement, whether keys are hashed between pipelines: a sample's."""
+    path = os.path.join(directory, "trace.json")
+    ask_stachio(tables, "; ".join(statements), "--trace", path, env=environment(3)).succeeded()
+    with open(path, encoding="utf-8") as file:
+        spans = [event for event in json.load(file)["traceEvents"] if event["ph"] == "X"]
+    pipelines = [span for span in spans if span["cat"] == "pipeline"]
+
+    def is_within(span, others):
+        return any(other["ts"] <= span["ts"] <= other["ts"] + other["dur"] and other["tid"] == span["tid"] for other in others)
+    hashed = [span for span in spans if span["name"] == "hash" and not is_within(span, pipelines)]
+    running = sorted((span for span in spans if span["name"] == "running"), key=lambda span: span["ts"])
+    return [any(is_within(span, [statement]) for span in hashed) for statement in running]
+
+
 def check_remembered(directory):
     """A second query of the same tables takes what the first one's sample has told, but not of other files."""
     os.mkdir(directory)
@@ -109,6 +125,9 @@ def check_remembered(directory):
     sql = [QUERIES[0].replace("FROM probe", f"FROM {name}") for name in ("probe", "probe", "other", "even", "probe", "other")]
     keys = [n for s, n in zip(sql, (1, 1, 2, 0, 1, 2)) for _ in range(2 * (n > 0))]
     require(heavy_keys(tables, "; ".join(sql)) == keys, f"{heavy_keys(tables, '; '.join(sql))} is not {keys}")
+    by_both = QUERIES[3]  # more columns of a table of which a sample of one is known
+    require(heavy_keys(tables, f"{QUERIES[0]}; {by_both}") == [1, 1, *heavy_keys(tables, by_both)], "a sample of other columns")
+    require(sampled(tables, directory, [QUERIES[0]] * 3 + [by_both] * 2) == [True, False, False, True, False], "samples that were read")
     oracle = DuckDB(tables)
     for s in sql[:4]:
         answers = ask_stachio(tables, f"{s}; {s}", "--format", "csv", env=environment(3)).succeeded().out.decode().splitlines()

@@ -291,6 +291,9 @@ def check_default_row_groups(scratch):
     rewrite(source, "-o", target).succeeded()
     rows = layout(target)[0]
     require(len(rows) == 3 and sum(rows) == n_rows and max(rows) - min(rows) < len(rows), f"row groups of {rows}")
+    rewrite(source, "-o", f"{target}s", "--files", "2").succeeded()
+    rows = [layout(path)[0] for path in sorted(glob.glob(f"{target}s/*.parquet"))]
+    require(rows == [[625001, 625000], [625001, 624999]], f"row groups of {rows}")
 
 
 def check_sorted(scratch, source):

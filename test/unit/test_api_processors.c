@@ -34,6 +34,15 @@ static void test_lists(void) {
     assert(strcmp(text, "0,2,4") == 0);
 }
 
+static void test_parts(void) {
+    assert(sx_processors_part(64, 1, UINT64_MAX, 1) == 64 && sx_processors_part(64, 4, UINT64_MAX, 4) == 16);
+    assert(sx_processors_part(3, 2, UINT64_MAX, 2) == 2 && sx_processors_part(1, 8, UINT64_MAX, 8) == 1);
+    assert(sx_processors_part(64, 1, 4, 1) == 4 && sx_processors_part(64, 4, 6, 4) == 2);
+    assert(sx_processors_part(16, 1, 16, 4) == 4); /* a NUMA node each, and one quota */
+    assert(sx_processors_part(64, 4, 40, 4) == 10 && sx_processors_part(64, 4, 80, 4) == 16);
+    assert(sx_processors_part(64, 4, 1, 4) == 1);
+}
+
 /* ---- binding: each in a process of its own ---- */
 
 static int first_of(const struct sx_processors *set) {
@@ -159,6 +168,7 @@ int main(void) {
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
         unsetenv(variables[i]);
     test_lists();
+    test_parts();
     const struct sx_processors own = sx_processors_own();
     const int all = sx_processors_count(&own);
     if (all < 2) {
