@@ -29,6 +29,7 @@ def check_killed(launched, victim, statuses):
     os.kill(launched.pids[victim], signal.SIGKILL)
     while launched.find():
         require(time.monotonic() - began < 10, f"ranks are left: {launched.find()}")
+        launched.drain()
         time.sleep(0.05)
     try:
         err = launched.process.communicate(timeout=10)[1]

@@ -40,7 +40,7 @@ def rank_environment(**values):
 
 def start_ranks(n, command, **values):
     return subprocess.Popen(["mpirun", "-n", str(n), *command], env=rank_environment(**values), stdin=subprocess.DEVNULL,
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace")
 
 
 def run_ranks(n, command, seconds=120, **values):
@@ -133,6 +133,12 @@ class Launched:
         require(select.select([self.process.stdout], [], [], 60)[0], "no answer comes")
         self.pids = self.find()
         require(len(self.pids) == self.n, f"{len(self.pids)} ranks run")
+
+    def drain(self):
+        """Takes what there is of the output, so that no rank waits for its reader."""
+        out = self.process.stdout.fileno()
+        while select.select([out], [], [], 0)[0] and os.read(out, 1 << 16):
+            pass
 
     def find(self):
         """By rank: the processes of the program below this mpirun."""
