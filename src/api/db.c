@@ -79,9 +79,8 @@ static int own_processors(const struct sx_sharing *sharing) {
 
 /* As many of the processors as the memory is enough for: a worker at work has a few blocks of some megabytes.
  */
-static int most_threads(uint64_t limit_bytes, const struct sx_sharing *sharing) {
+static int most_threads(uint64_t limit_bytes, int processors) {
     const uint64_t worker_bytes = (uint64_t)24 << 20, most = limit_bytes / worker_bytes;
-    const int processors = own_processors(sharing);
     if (most >= (uint64_t)processors)
         return processors;
     return most > 0 ? (int)most : 1;
@@ -90,9 +89,9 @@ static int most_threads(uint64_t limit_bytes, const struct sx_sharing *sharing) 
 /* By what the process may use and does not share. The workers of a GPU hardly compute: they keep it at work,
  * and with more of them than that takes it shares itself out among more batches at a time, which are all
  * late. */
-static int default_threads(uint64_t limit_bytes, const struct sx_sharing *sharing, bool has_gpu) {
+static int default_threads(uint64_t limit_bytes, int processors, bool has_gpu) {
     enum { GPU_THREADS = 8 };
-    const int most = most_threads(limit_bytes, sharing);
+    const int most = most_threads(limit_bytes, processors);
     return has_gpu && most > GPU_THREADS ? GPU_THREADS : most;
 }
 
@@ -147,8 +146,8 @@ static enum sx_status take_seat(struct stachio_db *db, struct sx_net *net,
 }
 
 /* The threads of a GPU's workers hardly compute, those of DuckDB, where it answers, do. */
-static int duckdb_threads(const struct stachio_db *db, size_t limit_bytes, const struct sx_sharing *sharing) {
-    const int most = most_threads(limit_bytes, sharing);
+static int duckdb_threads(const struct stachio_db *db, size_t limit_bytes) {
+    const int most = most_threads(limit_bytes, db->processors);
     return db->device.library && db->threads < most ? most : db->threads;
 }
 
@@ -170,7 +169,8 @@ static enum sx_status open_parts(struct stachio_db *db, struct sx_net *net, stru
     db->processors = own_processors(&sharing);
     db->threads = options->threads;
     if (!db->threads)
-        db->threads = default_threads(options->memory_limit_bytes, &sharing, db->device.library != NULL);
+        db->threads =
+            default_threads(options->memory_limit_bytes, db->processors, db->device.library != NULL);
     if (options->io == STACHIO_IO_GDS && !db->backend->files)
         return sx_error_set(error, SX_USAGE, "io gds: the device is the CPU; use another");
     db->io = options->io;
@@ -181,8 +181,7 @@ static enum sx_status open_parts(struct stachio_db *db, struct sx_net *net, stru
     SX_TRY(open_device_cache(db, net, options, error));
     sigset_t previous;
     sx_signals_block(&previous);
-    enum sx_status status =
-        sx_frontend_open(duckdb_threads(db, limit, &sharing), limit, &db->frontend, error);
+    enum sx_status status = sx_frontend_open(duckdb_threads(db, limit), limit, &db->frontend, error);
     sx_signals_restore(&previous);
     return status;
 }

@@ -77,9 +77,8 @@ static enum sx_status name_sample(const struct sx_run *run, const struct sx_plan
 static enum sx_status recall(struct exchange_skew *skew, struct sx_run *run, const struct sx_plan *sample,
                              struct sx_error *error) {
     SX_TRY(name_sample(run, sample, &skew->sample_name, error));
-    skew->memory = run->options.skew_memory;
-    const struct sx_heavy_list *known =
-        skew->memory ? sx_skew_memory_find(skew->memory, skew->sample_name) : NULL;
+    struct sx_skew_memory *memory = run->options.skew_memory;
+    const struct sx_heavy_list *known = memory ? sx_skew_memory_find(memory, skew->sample_name) : NULL;
     if (!known)
         return sx_scan_create_sample(run, sample, READ_ROWS, &skew->sample, error);
     skew->known = SX_ARENA_NEW(&run->arena, struct sx_heavy_list);
@@ -286,12 +285,13 @@ static enum sx_status merge_lists(const struct sx_heavy_list *lists, int n_ranks
 
 static enum sx_status sample_own(const struct exchange_skew *skew, struct sx_worker *worker,
                                  struct sx_heavy_list *out_own) {
+    struct sx_skew_memory *memory = worker->run->options.skew_memory;
     struct sample sample = {0};
     enum sx_status status = read_sample(skew, worker, &sample);
     if (status == SX_OK)
         status = list_heavy(&sample, sx_net_size(worker->run->options.net), out_own, sx_worker_error(worker));
-    if (status == SX_OK && skew->memory)
-        sx_skew_memory_keep(skew->memory, skew->sample_name, out_own);
+    if (status == SX_OK && memory)
+        sx_skew_memory_keep(memory, skew->sample_name, out_own);
     free(sample.hashes);
     return status;
 }

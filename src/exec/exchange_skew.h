@@ -8,13 +8,11 @@
 #include "exec/exchange.h"
 
 struct sx_heavy_list;
-struct sx_skew_memory;
 
 struct exchange_skew {
-    struct sx_source *sample;      /* of the probe side's key columns */
-    struct sx_heavy_list *known;   /* what it has told an earlier query; else NULL */
-    uint64_t sample_name;          /* by which it is known again */
-    struct sx_skew_memory *memory; /* NULL: none */
+    struct sx_source *sample;    /* of the probe side's key columns */
+    struct sx_heavy_list *known; /* what it has told an earlier query; else NULL */
+    uint64_t sample_name;        /* by which it is known again */
     int32_t n_keys;
     int64_t probe_rows; /* of the whole table that these are from */
     /* Found before build rows are sent, the same on all ranks: */

@@ -8,9 +8,13 @@
     "31 21 0:28 " root " /groups rw,relatime shared:9 - " version "\n"  \
     "32 21 0:29 / /cpu rw - cgroup cgroup rw,cpu,cpuacct"
 
-static void check(const char *mounts, const char *groups, uint64_t limit) {
+static void tell(const char *mounts, const char *groups) {
     write_line("/proc/self/mountinfo", mounts);
     write_line("/proc/self/cgroup", groups);
+}
+
+static void check(const char *mounts, const char *groups, uint64_t limit) {
+    tell(mounts, groups);
     assert(sx_group_memory(root) == limit);
 }
 
@@ -56,8 +60,7 @@ static void test_version_2(void) {
 }
 
 static void check_processors(const char *mounts, const char *groups, uint64_t limit) {
-    write_line("/proc/self/mountinfo", mounts);
-    write_line("/proc/self/cgroup", groups);
+    tell(mounts, groups);
     assert(sx_group_processors(root) == limit);
 }
 
@@ -96,7 +99,7 @@ int main(void) {
     test_version_2();
     test_processors();
     remove_machine();
-    assert(sx_system_memory() > 0 && sx_group_processors("") > 0);
+    assert(sx_system_memory() > 0);
     puts("ok");
     return 0;
 }
