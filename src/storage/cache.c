@@ -1,3 +1,6 @@
+/* Workers look up some hundred chunks each before they ask for a batch's bytes, all at about the same time.
+ * So finding shares the lock and changes nothing but what it finds: a block's first use since the last change
+ * of the cache puts it on a list, and who changes the cache brings the order of use up to date first. */
 #include "storage/cache.h"
 
 #include <pthread.h>
@@ -25,17 +28,20 @@ struct block {
     struct entry *entries;
     size_t bytes;
     struct block *next_evicted;
+    atomic_bool is_used; /* on the cache's list, by: */
+    struct block *next_used;
 };
 
 struct sx_chunk_cache {
     struct sx_pool *budget;
     struct sx_reclaimer reclaimer;
     size_t limit_bytes;
-    pthread_mutex_t lock; /* no buffer is released while it is held */
+    pthread_rwlock_t lock; /* no buffer is released while it is held */
     struct sx_hash_table entries;
-    struct sx_lru blocks;
+    struct sx_lru blocks;         /* in the order of use, but for: */
+    _Atomic(struct block *) used; /* those used since, the last one first */
     size_t held_bytes;
-    int64_t n_hits, n_misses, hit_bytes;
+    atomic_int_fast64_t n_hits, n_misses, hit_bytes;
 };
 
 /* ---- entries ---- */
@@ -65,7 +71,36 @@ static struct entry *find_entry(const struct sx_chunk_cache *cache, const struct
     return (struct entry *)link;
 }
 
-/* ---- blocks: under the lock ---- */
+/* ---- order of use ---- */
+
+/* With the lock shared: nothing leaves the list meanwhile. */
+static void note_use(struct sx_chunk_cache *cache, struct block *block) {
+    if (atomic_load_explicit(&block->is_used, memory_order_relaxed) || atomic_exchange(&block->is_used, true))
+        return;
+    block->next_used = atomic_load(&cache->used);
+    while (!atomic_compare_exchange_weak(&cache->used, &block->next_used, block)) {}
+}
+
+/* With the lock alone, as all below. */
+static void settle_uses(struct sx_chunk_cache *cache) {
+    struct block *in_order = NULL;
+    for (struct block *block = atomic_exchange(&cache->used, NULL), *next; block; block = next) {
+        next = block->next_used;
+        block->next_used = in_order;
+        in_order = block;
+    }
+    for (struct block *block = in_order; block; block = block->next_used) {
+        sx_lru_touch(&cache->blocks, &block->use);
+        atomic_store(&block->is_used, false);
+    }
+}
+
+static void lock_for_change(struct sx_chunk_cache *cache) {
+    pthread_rwlock_wrlock(&cache->lock);
+    settle_uses(cache);
+}
+
+/* ---- blocks ---- */
 
 /* The block leaves the cache for the list of those to be freed. */
 static void evict(struct sx_chunk_cache *cache, struct block *block, struct block **evicted) {
@@ -94,24 +129,37 @@ static void free_blocks(struct block *block) {
 
 /* ---- finding and keeping ---- */
 
-bool sx_chunk_cache_find(struct sx_chunk_cache *cache, const struct sx_chunk_place *place,
-                         struct sx_cached_chunk *out_chunk) {
-    pthread_mutex_lock(&cache->lock);
-    struct entry *entry = find_entry(cache, place);
-    if (entry) {
-        struct block *block = entry->block;
-        sx_lru_touch(&cache->blocks, &block->use);
-        cache->n_hits++;
-        cache->hit_bytes += place->length_bytes;
-        if (entry->pages)
-            atomic_fetch_add_explicit(&entry->pages->references, 1, memory_order_relaxed);
-        *out_chunk =
-            (struct sx_cached_chunk){sx_buffer_retain(block->buffer), entry->bytes, entry->pages, entry->id};
-    } else {
-        cache->n_misses++;
+/* With the lock shared. */
+static bool find(struct sx_chunk_cache *cache, const struct sx_chunk_place *place,
+                 struct sx_cached_chunk *out_chunk) {
+    const struct entry *entry = find_entry(cache, place);
+    if (!entry)
+        return false;
+    note_use(cache, entry->block);
+    if (entry->pages)
+        atomic_fetch_add_explicit(&entry->pages->references, 1, memory_order_relaxed);
+    *out_chunk = (struct sx_cached_chunk){sx_buffer_retain(entry->block->buffer), entry->bytes, entry->pages,
+                                          entry->id};
+    return true;
+}
+
+int sx_chunk_cache_find(struct sx_chunk_cache *cache, const struct sx_chunk_place *places, int n,
+                        struct sx_cached_chunk *out_chunks) {
+    int n_found = 0;
+    int64_t bytes = 0;
+    pthread_rwlock_rdlock(&cache->lock);
+    for (int i = 0; i < n; i++) {
+        out_chunks[i] = (struct sx_cached_chunk){0};
+        if (!find(cache, &places[i], &out_chunks[i]))
+            continue;
+        n_found++;
+        bytes += places[i].length_bytes;
     }
-    pthread_mutex_unlock(&cache->lock);
-    return entry != NULL;
+    pthread_rwlock_unlock(&cache->lock);
+    atomic_fetch_add_explicit(&cache->n_hits, n_found, memory_order_relaxed);
+    atomic_fetch_add_explicit(&cache->n_misses, n - n_found, memory_order_relaxed);
+    atomic_fetch_add_explicit(&cache->hit_bytes, bytes, memory_order_relaxed);
+    return n_found;
 }
 
 static bool add_entry(struct sx_chunk_cache *cache, struct block *block, struct sx_cached_part *part) {
@@ -142,7 +190,7 @@ void sx_chunk_cache_insert(struct sx_chunk_cache *cache, struct sx_buffer *buffe
         return;
     }
     block->bytes = buffer->size_bytes;
-    pthread_mutex_lock(&cache->lock);
+    lock_for_change(cache);
     for (int i = 0; i < n_parts; i++) {
         struct entry *found = find_entry(cache, &parts[i].place);
         if (found)
@@ -159,7 +207,7 @@ void sx_chunk_cache_insert(struct sx_chunk_cache *cache, struct sx_buffer *buffe
     } else {
         free(block);
     }
-    pthread_mutex_unlock(&cache->lock);
+    pthread_rwlock_unlock(&cache->lock);
     free_blocks(evicted);
 }
 
@@ -175,7 +223,7 @@ void sx_chunk_cache_note_pages(struct sx_chunk_cache *cache, const struct sx_chu
         return;
     atomic_init(&made->references, 1);
     made->n_pages = n_pages;
-    pthread_mutex_lock(&cache->lock);
+    lock_for_change(cache);
     struct entry *entry = find_entry(cache, place);
     if (entry && !entry->pages) {
         for (int i = 0; i < n_pages; i++) {
@@ -185,7 +233,7 @@ void sx_chunk_cache_note_pages(struct sx_chunk_cache *cache, const struct sx_chu
         entry->pages = made;
         made = NULL;
     }
-    pthread_mutex_unlock(&cache->lock);
+    pthread_rwlock_unlock(&cache->lock);
     sx_cached_pages_release(made);
 }
 
@@ -194,7 +242,7 @@ static size_t reclaim(void *context, size_t wanted_bytes) {
     struct sx_chunk_cache *cache = context;
     struct block *evicted = NULL;
     size_t given = 0;
-    pthread_mutex_lock(&cache->lock);
+    lock_for_change(cache);
     for (struct sx_lru_link *use = cache->blocks.oldest, *newer; use && given < wanted_bytes; use = newer) {
         struct block *block = (struct block *)use;
         newer = use->newer;
@@ -203,7 +251,7 @@ static size_t reclaim(void *context, size_t wanted_bytes) {
         given += block->bytes;
         evict(cache, block, &evicted);
     }
-    pthread_mutex_unlock(&cache->lock);
+    pthread_rwlock_unlock(&cache->lock);
     free_blocks(evicted);
     return given;
 }
@@ -223,7 +271,7 @@ enum sx_status sx_chunk_cache_create(struct sx_pool *budget, size_t limit_bytes,
     cache->budget = budget;
     cache->limit_bytes = limit_bytes;
     cache->reclaimer = (struct sx_reclaimer){reclaim, cache, NULL};
-    pthread_mutex_init(&cache->lock, NULL);
+    pthread_rwlock_init(&cache->lock, NULL);
     sx_pool_add_reclaimer(budget, &cache->reclaimer);
     *out_cache = cache;
     return SX_OK;
@@ -234,16 +282,17 @@ void sx_chunk_cache_destroy(struct sx_chunk_cache *cache) {
         return;
     sx_pool_remove_reclaimer(cache->budget, &cache->reclaimer);
     struct block *evicted = NULL;
+    settle_uses(cache);
     while (cache->blocks.oldest)
         evict(cache, (struct block *)cache->blocks.oldest, &evicted);
     free_blocks(evicted);
-    pthread_mutex_destroy(&cache->lock);
+    pthread_rwlock_destroy(&cache->lock);
     sx_hash_table_release(&cache->entries);
     free(cache);
 }
 
 struct sx_cache_usage sx_chunk_cache_usage(struct sx_chunk_cache *cache) {
-    pthread_mutex_lock(&cache->lock);
+    pthread_rwlock_rdlock(&cache->lock);
     const struct sx_cache_usage usage = {
         .held_bytes = cache->held_bytes,
         .limit_bytes = cache->limit_bytes,
@@ -252,6 +301,6 @@ struct sx_cache_usage sx_chunk_cache_usage(struct sx_chunk_cache *cache) {
         .n_misses = cache->n_misses,
         .hit_bytes = cache->hit_bytes,
     };
-    pthread_mutex_unlock(&cache->lock);
+    pthread_rwlock_unlock(&cache->lock);
     return usage;
 }

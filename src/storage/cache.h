@@ -1,5 +1,6 @@
 /* Stored bytes of files that were read before, by place: whole column chunks, dictionaries and pages as scans
- * ask for them. The least recently used go first. Thread-safe. */
+ * ask for them. The least recently used go first: in the order in which they were first used after the last
+ * change of the cache. Thread-safe. */
 #ifndef SX_STORAGE_CACHE_H
 #define SX_STORAGE_CACHE_H
 
@@ -37,9 +38,10 @@ SX_MUST_CHECK enum sx_status sx_chunk_cache_create(struct sx_pool *budget, size_
                                                    struct sx_chunk_cache **out_cache, struct sx_error *error);
 void sx_chunk_cache_destroy(struct sx_chunk_cache *cache); /* NULL allowed */
 
-/* False: it is not there. */
-bool sx_chunk_cache_find(struct sx_chunk_cache *cache, const struct sx_chunk_place *place,
-                         struct sx_cached_chunk *out_chunk);
+/* Those of the n places that are there, in out_chunks[n]; the others' `bytes` are NULL. Returns how many are.
+ */
+int sx_chunk_cache_find(struct sx_chunk_cache *cache, const struct sx_chunk_place *places, int n,
+                        struct sx_cached_chunk *out_chunks);
 
 /* A part of a buffer. */
 struct sx_cached_part {

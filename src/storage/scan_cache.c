@@ -12,27 +12,35 @@ static bool is_reused(const struct fetch *fetch, const struct span *span) {
     return fetch->scan->reuse && fetch->scan->n_readers[span->column] > 1;
 }
 
+static void take_found(struct span *span, const struct sx_cached_chunk *found) {
+    span->bytes = found->bytes;
+    span->buffer = found->buffer;
+    span->cache_id = found->id;
+    span->pages = found->pages;
+    span->is_cached = true;
+}
+
 void scan_find_cached(struct fetch *fetch) {
     struct sx_chunk_cache *cache = fetch->scan->storage->cache;
     struct sx_lane *lane = sx_trace_thread_lane(fetch->scan->trace, "reader");
     const int64_t began_ns = sx_span_begin(lane);
+    struct sx_chunk_place *places = SX_ARENA_ARRAY(&fetch->arena, fetch->n_spans, struct sx_chunk_place);
+    struct sx_cached_chunk *found = SX_ARENA_ARRAY(&fetch->arena, fetch->n_spans, struct sx_cached_chunk);
     int64_t bytes = 0;
-    for (int i = 0; cache && i < fetch->n_spans; i++) {
-        struct span *span = &fetch->spans[i];
-        const struct sx_chunk_place place = cache_place(fetch, span);
-        struct sx_cached_chunk found;
-        if (!sx_chunk_cache_find(cache, &place, &found))
+    if (!cache || !places || !found) /* what is not found is read */
+        return;
+    for (int i = 0; i < fetch->n_spans; i++)
+        places[i] = cache_place(fetch, &fetch->spans[i]);
+    if (sx_chunk_cache_find(cache, places, fetch->n_spans, found) == 0)
+        return;
+    for (int i = 0; i < fetch->n_spans; i++) {
+        if (!found[i].bytes)
             continue;
-        span->bytes = found.bytes;
-        span->buffer = found.buffer;
-        span->cache_id = found.id;
-        span->pages = found.pages;
-        span->is_cached = true;
-        span->on_device = false;
-        bytes += span->length_bytes;
+        take_found(&fetch->spans[i], &found[i]);
+        fetch->spans[i].on_device = false;
+        bytes += fetch->spans[i].length_bytes;
     }
-    if (bytes > 0)
-        sx_span_end(lane, SX_SPAN_CACHE, "in the host's memory", began_ns, bytes, 0);
+    sx_span_end(lane, SX_SPAN_CACHE, "in the host's memory", began_ns, bytes, 0);
 }
 
 /* Notes on what the device has of the span, or is to have; NULL: nobody takes any. */
@@ -48,16 +56,12 @@ void scan_find_held(struct fetch *fetch) {
         struct sx_chunk_cache *notes = span->bytes ? NULL : notes_of(fetch, span);
         const struct sx_chunk_place place = cache_place(fetch, span);
         struct sx_cached_chunk found;
-        if (!notes || !sx_chunk_cache_find(notes, &place, &found))
+        if (!notes || sx_chunk_cache_find(notes, &place, 1, &found) == 0)
             continue;
         if (found.pages)
             span->held = storage->backend->cache_hold(storage->backend, found.id);
         if (span->held) {
-            span->bytes = found.bytes;
-            span->buffer = found.buffer;
-            span->cache_id = found.id;
-            span->pages = found.pages;
-            span->is_cached = true;
+            take_found(span, &found);
             fetch->n_held++;
             continue;
         }

@@ -28,7 +28,7 @@ static uint64_t insert(struct sx_chunk_cache *cache, struct sx_pool *pool, struc
 
 static uint64_t find(struct sx_chunk_cache *cache, struct sx_chunk_place place) {
     struct sx_cached_chunk found;
-    if (!sx_chunk_cache_find(cache, &place, &found))
+    if (sx_chunk_cache_find(cache, &place, 1, &found) == 0)
         return 0;
     const uint8_t mark = (uint8_t)(place.file.inode * 31 + (uint64_t)place.offset);
     assert(found.bytes[0] == mark && found.bytes[place.length_bytes - 1] == mark);
@@ -72,6 +72,30 @@ static void test_order(void) {
     const struct sx_cache_usage usage = sx_chunk_cache_usage(cache);
     assert(usage.held_bytes == 4 * CHUNK_BYTES && usage.n_entries == 4 && usage.n_hits == 9);
     assert(sx_pool_usage(pool).used_bytes == 4 * CHUNK_BYTES);
+    destroy(cache, pool);
+}
+
+/* Several at a time, some of which are not there; they are used in their order. */
+static void test_several(void) {
+    struct sx_pool *pool;
+    struct sx_chunk_cache *cache = create(0, 4 * CHUNK_BYTES, &pool);
+    const struct sx_chunk_place places[] = {place_of(1, 2), place_of(1, 9), place_of(1, 0)};
+    struct sx_cached_chunk found[3];
+    for (int i = 0; i < 4; i++)
+        insert(cache, pool, place_of(1, i));
+    assert(sx_chunk_cache_find(cache, places, 3, found) == 2);
+    assert(found[0].bytes[0] == 33 && !found[1].bytes && !found[1].buffer && found[2].bytes[0] == 31);
+    sx_buffer_release(found[0].buffer);
+    sx_buffer_release(found[2].buffer);
+    const struct sx_cache_usage usage = sx_chunk_cache_usage(cache);
+    assert(usage.n_hits == 2 && usage.n_misses == 1 && usage.hit_bytes == 2 * CHUNK_BYTES);
+    static const int64_t goes[] = {1, 3, 2, 0};
+    for (int i = 0; i < 4; i++) {
+        insert(cache, pool, place_of(2, i));
+        const struct sx_chunk_place gone = place_of(1, goes[i]);
+        assert(sx_chunk_cache_usage(cache).held_bytes == 4 * CHUNK_BYTES);
+        assert(sx_chunk_cache_find(cache, &gone, 1, found) == 0);
+    }
     destroy(cache, pool);
 }
 
@@ -130,7 +154,7 @@ static void test_pressure(void) {
     for (int i = 0; i < 12; i++)
         insert(cache, pool, place_of(1, i));
     const struct sx_chunk_place oldest = place_of(1, 0);
-    assert(sx_chunk_cache_find(cache, &oldest, &used));
+    assert(sx_chunk_cache_find(cache, &oldest, 1, &used) == 1);
     for (int i = 1; i < 12; i++)
         assert(find(cache, place_of(1, i)));
     assert(sx_pool_reserve(pool, 6 * CHUNK_BYTES, NULL) == SX_OK);
@@ -157,18 +181,18 @@ static void test_pages(void) {
                                     {.bytes = copy + 500, .stored_bytes = 7, .n_values = 90}};
     sx_chunk_cache_note_pages(cache, &place, copy, pages, 2); /* of a chunk that is not there */
     insert(cache, pool, place);
-    assert(sx_chunk_cache_find(cache, &place, &found) && !found.pages);
+    assert(sx_chunk_cache_find(cache, &place, 1, &found) && !found.pages);
     sx_buffer_release(found.buffer);
     sx_chunk_cache_note_pages(cache, &place, copy, pages, 2);
     sx_chunk_cache_note_pages(cache, &place, copy, pages, 1);
-    assert(sx_chunk_cache_find(cache, &place, &found) && found.pages && found.pages->n_pages == 2);
+    assert(sx_chunk_cache_find(cache, &place, 1, &found) && found.pages && found.pages->n_pages == 2);
     assert(found.pages->pages[1].bytes == found.bytes + 500 && found.pages->pages[1].n_values == 90);
     insert(cache, pool, place_of(4, 1)); /* drops it */
     assert(!find(cache, place) && found.pages->pages[0].bytes == found.bytes + 10);
     sx_cached_pages_release(found.pages);
     sx_buffer_release(found.buffer);
     insert(cache, pool, place);
-    assert(sx_chunk_cache_find(cache, &place, &found) && !found.pages);
+    assert(sx_chunk_cache_find(cache, &place, 1, &found) && !found.pages);
     sx_buffer_release(found.buffer);
     destroy(cache, pool);
 }
@@ -211,6 +235,7 @@ static void test_users(void) {
 
 int main(void) {
     test_order();
+    test_several();
     test_changes();
     test_parts();
     test_pressure();

@@ -141,7 +141,8 @@ void cuda_share(struct cuda_stream *stream, const void *memory) {
 
 /* Whether all streams but the block's own have ended what they had at the time of its release. */
 static bool is_quiet(struct cuda_device *device, const struct cuda_stream *own, uint64_t epoch) {
-    for (int i = 0; i < CUDA_MAX_STREAMS; i++) {
+    const int n = atomic_load(&device->n_clocks);
+    for (int i = 0; i < n; i++) {
         struct cuda_clock *clock = &device->clocks[i];
         if (clock != own->clock && atomic_load(&clock->busy) && atomic_load(&clock->quiet_epoch) < epoch)
             return false;

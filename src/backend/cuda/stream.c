@@ -65,6 +65,8 @@ static enum sx_status enlist(struct cuda_device *device, struct cuda_stream *str
     if (at < CUDA_MAX_STREAMS) {
         device->streams[at] = stream;
         stream->clock = &device->clocks[at];
+        if (at >= atomic_load(&device->n_clocks))
+            atomic_store(&device->n_clocks, at + 1);
     }
     pthread_mutex_unlock(&device->lock);
     return at < CUDA_MAX_STREAMS
