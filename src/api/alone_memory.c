@@ -11,6 +11,9 @@ enum {
     RUNS_TO_JUDGE = 2  /* each way's, the first of which may have had to read what the second one has */
 };
 
+/* So soon all ranks would not have exchanged anything: two exchanges of GPUs take that long (2.5 ms each). */
+static const int64_t quick_ns = 5000000;
+
 static uint64_t hash_of(const char *sql) {
     return sx_hash_bytes(sql, (uint32_t)strlen(sql));
 }
@@ -42,6 +45,8 @@ enum sx_alone_way sx_alone_memory_way(const struct sx_alone_memory *memory, cons
         return SX_WAY_ALONE;
     if (record->n_given_up >= MOST_GIVEN_UP)
         return SX_WAY_TOGETHER;
+    if (record->n_runs[SX_WAY_ALONE] > 0 && record->least_ns[SX_WAY_ALONE] < quick_ns)
+        return SX_WAY_ALONE;
     for (int way = 0; way < SX_WAYS; way++)
         if (record->n_runs[way] < RUNS_TO_JUDGE)
             return (enum sx_alone_way)way;
@@ -58,8 +63,8 @@ void sx_alone_memory_gave_up(struct sx_alone_memory *memory, const char *sql) {
 }
 
 void sx_alone_memory_ran(struct sx_alone_memory *memory, const char *sql, enum sx_alone_way way, int64_t ns) {
-    if (!find(memory, sql))
-        return; /* rank 0 has been quick enough by itself so far */
+    if (ns < quick_ns && !find(memory, sql))
+        return; /* as before, and nothing is to be judged */
     struct sx_alone_record *record = touch(memory, sql);
     if (record->n_runs[way]++ == 0 || ns < record->least_ns[way])
         record->least_ns[way] = ns;

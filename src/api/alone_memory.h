@@ -1,6 +1,7 @@
-/* What is remembered of queries that rank 0 began by itself and gave up: the first run of a query may take
- * long because nothing has been read yet, which later runs need not pay for. So it is tried once more with
- * more time, and after that the times of both ways decide. Not thread-safe. */
+/* What is remembered of queries that rank 0 began by itself and gave up, or that took it some milliseconds.
+ * The first run of a query may take long because nothing has been read yet, which later runs need not pay
+ * for. So it is tried once more, with more time, and after that the times of both ways decide. Not
+ * thread-safe. */
 #ifndef SX_API_ALONE_MEMORY_H
 #define SX_API_ALONE_MEMORY_H
 
@@ -15,7 +16,7 @@ struct sx_alone_record {
     uint64_t query; /* the hash of its text */
     uint64_t used;  /* 0: there is none */
     int n_given_up;
-    int n_runs[SX_WAYS];       /* to their end, since the first that was given up */
+    int n_runs[SX_WAYS];       /* to their end, from the first on that was given up or slow */
     int64_t least_ns[SX_WAYS]; /* of these */
 };
 

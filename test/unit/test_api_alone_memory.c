@@ -1,15 +1,28 @@
-/* Which way small queries go that rank 0 has once given up. */
+/* Which way small queries go that rank 0 has once given up, or was slow with. */
 #include <assert.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "api/alone_memory.h"
 
-static void test_never_given_up(void) {
+static const int64_t ms = 1000000;
+
+static void test_quick(void) {
     struct sx_alone_memory memory = {0};
     for (int run = 0; run < 10; run++) {
         assert(sx_alone_memory_way(&memory, "seven") == SX_WAY_ALONE &&
                sx_alone_memory_patience(&memory, "seven") == 1);
-        sx_alone_memory_ran(&memory, "seven", SX_WAY_ALONE, 1000);
+        sx_alone_memory_ran(&memory, "seven", SX_WAY_ALONE, 1 * ms);
+    }
+}
+
+/* The first time it had to read: no reason to ask the others. */
+static void test_quick_later(void) {
+    struct sx_alone_memory memory = {0};
+    sx_alone_memory_ran(&memory, "seven", SX_WAY_ALONE, 40 * ms);
+    for (int run = 0; run < 10; run++) {
+        assert(sx_alone_memory_way(&memory, "seven") == SX_WAY_ALONE);
+        sx_alone_memory_ran(&memory, "seven", SX_WAY_ALONE, 2 * ms);
     }
 }
 
@@ -28,24 +41,29 @@ static void test_given_up_twice(void) {
            sx_alone_memory_patience(&memory, "eight") == 1);
 }
 
-/* The first run of each way is slow; the way of the last ones. */
-static enum sx_alone_way judge(int64_t alone_ns, int64_t together_ns) {
+/* The first run of each way is slow; the way of the last ones. Given up at first, or not. */
+static enum sx_alone_way judge(bool is_given_up, int64_t alone_ns, int64_t together_ns) {
     const int64_t later_ns[SX_WAYS] = {alone_ns, together_ns};
     struct sx_alone_memory memory = {0};
-    int n_runs[SX_WAYS] = {0, 1};
-    sx_alone_memory_gave_up(&memory, "seven");
-    sx_alone_memory_ran(&memory, "seven", SX_WAY_TOGETHER, 1000);
+    int n_runs[SX_WAYS] = {0, 0};
+    if (is_given_up) {
+        sx_alone_memory_gave_up(&memory, "seven");
+        sx_alone_memory_ran(&memory, "seven", SX_WAY_TOGETHER, 1000 * ms);
+        n_runs[SX_WAY_TOGETHER]++;
+    }
     for (int run = 0; run < 20; run++) {
         const enum sx_alone_way way = sx_alone_memory_way(&memory, "seven");
-        sx_alone_memory_ran(&memory, "seven", way, n_runs[way]++ == 0 ? 1000 : later_ns[way]);
+        sx_alone_memory_ran(&memory, "seven", way, n_runs[way]++ == 0 ? 1000 * ms : later_ns[way]);
     }
     assert(n_runs[SX_WAY_ALONE] >= 2 && n_runs[SX_WAY_TOGETHER] >= 2);
     return sx_alone_memory_way(&memory, "seven");
 }
 
 static void test_judged(void) {
-    assert(judge(25, 35) == SX_WAY_ALONE);
-    assert(judge(25, 20) == SX_WAY_TOGETHER);
+    for (int is_given_up = 0; is_given_up < 2; is_given_up++) {
+        assert(judge(is_given_up, 25 * ms, 35 * ms) == SX_WAY_ALONE);
+        assert(judge(is_given_up, 25 * ms, 20 * ms) == SX_WAY_TOGETHER);
+    }
 }
 
 static void test_forgotten(void) {
@@ -65,10 +83,11 @@ static void test_forgotten(void) {
 }
 
 int main(void) {
-    test_never_given_up();
+    test_quick();
+    test_quick_later();
     test_given_up_twice();
     test_judged();
     test_forgotten();
-    printf("4 passed, 0 failed\n");
+    printf("5 passed, 0 failed\n");
     return 0;
 }
