@@ -59,6 +59,9 @@ enum sx_status sx_alone_execute(struct stachio_query *query, bool *out_done, str
     return SX_OK;
 }
 
-void sx_alone_ran_together(struct stachio_query *query, int64_t ns) {
-    sx_alone_memory_ran(&query->db->alone, query->sql, SX_WAY_TOGETHER, ns);
+void sx_alone_ended_together(struct stachio_query *query, enum sx_status status, int64_t ns) {
+    if (status == SX_OK)
+        sx_alone_memory_ran(&query->db->alone, query->sql, SX_WAY_TOGETHER, ns);
+    else if (status != SX_CANCELLED)
+        sx_alone_memory_failed_together(&query->db->alone, query->sql);
 }

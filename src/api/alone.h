@@ -18,7 +18,7 @@ SX_MUST_CHECK enum sx_status sx_alone_check(struct stachio_db *db, struct sx_err
  * one, and nothing has failed. */
 SX_MUST_CHECK enum sx_status sx_alone_execute(struct stachio_query *query, bool *out_done,
                                               struct sx_error *error);
-/* All ranks have run the query, which is small enough for one, in so much time. */
-void sx_alone_ran_together(struct stachio_query *query, int64_t ns);
+/* All ranks have run the query, which is small enough for one, in so much time, or could not. */
+void sx_alone_ended_together(struct stachio_query *query, enum sx_status status, int64_t ns);
 
 #endif

@@ -7,11 +7,12 @@
 
 enum {
     MOST_GIVEN_UP = 2,
-    MORE_PATIENCE = 4, /* the second time */
+    MORE_PATIENCE = 4, /* once it was given up */
     RUNS_TO_JUDGE = 2  /* each way's, the first of which may have had to read what the second one has */
 };
 
-/* So soon all ranks would not have exchanged anything: two exchanges of GPUs take that long (2.5 ms each). */
+/* Below it all ranks together would not be sooner: two exchanges of GPUs take that long (2.5 ms each; ten of
+ * processes). */
 static const int64_t quick_ns = 5000000;
 
 static uint64_t hash_of(const char *sql) {
@@ -27,11 +28,17 @@ static const struct sx_alone_record *find(const struct sx_alone_memory *memory, 
     return NULL;
 }
 
+/* What was given up cost most to learn. */
+static bool goes_before(const struct sx_alone_record *a, const struct sx_alone_record *b) {
+    const bool given_up_a = a->n_given_up > 0, given_up_b = b->n_given_up > 0;
+    return given_up_a != given_up_b ? given_up_b : a->used < b->used;
+}
+
 static struct sx_alone_record *touch(struct sx_alone_memory *memory, const char *sql) {
     const struct sx_alone_record *found = find(memory, sql);
     struct sx_alone_record *record = found ? &memory->records[found - memory->records] : memory->records;
     for (int i = 1; i < SX_ALONE_RECORDS && !found; i++)
-        if (memory->records[i].used < record->used)
+        if (goes_before(&memory->records[i], record))
             record = &memory->records[i];
     if (!found)
         *record = (struct sx_alone_record){.query = hash_of(sql)};
@@ -55,7 +62,8 @@ enum sx_alone_way sx_alone_memory_way(const struct sx_alone_memory *memory, cons
 }
 
 int sx_alone_memory_patience(const struct sx_alone_memory *memory, const char *sql) {
-    return find(memory, sql) ? MORE_PATIENCE : 1;
+    const struct sx_alone_record *record = find(memory, sql);
+    return record && record->n_given_up > 0 ? MORE_PATIENCE : 1;
 }
 
 void sx_alone_memory_gave_up(struct sx_alone_memory *memory, const char *sql) {
@@ -68,4 +76,12 @@ void sx_alone_memory_ran(struct sx_alone_memory *memory, const char *sql, enum s
     struct sx_alone_record *record = touch(memory, sql);
     if (record->n_runs[way]++ == 0 || ns < record->least_ns[way])
         record->least_ns[way] = ns;
+}
+
+void sx_alone_memory_failed_together(struct sx_alone_memory *memory, const char *sql) {
+    if (!find(memory, sql))
+        return;
+    struct sx_alone_record *record = touch(memory, sql);
+    record->n_runs[SX_WAY_TOGETHER] = RUNS_TO_JUDGE;
+    record->least_ns[SX_WAY_TOGETHER] = INT64_MAX;
 }

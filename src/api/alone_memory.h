@@ -1,7 +1,7 @@
 /* What is remembered of queries that rank 0 began by itself and gave up, or that took it some milliseconds.
- * The first run of a query may take long because nothing has been read yet, which later runs need not pay
- * for. So it is tried once more, with more time, and after that the times of both ways decide. Not
- * thread-safe. */
+ * The first run may take long because nothing has been read yet, which later runs need not pay for: so what
+ * was given up is tried once more, with more time. After two runs each way the times decide; a quick one
+ * alone needs no others. Not thread-safe. */
 #ifndef SX_API_ALONE_MEMORY_H
 #define SX_API_ALONE_MEMORY_H
 
@@ -33,5 +33,7 @@ int sx_alone_memory_patience(const struct sx_alone_memory *memory, const char *s
 void sx_alone_memory_gave_up(struct sx_alone_memory *memory, const char *sql);
 /* It went that way, to its end. */
 void sx_alone_memory_ran(struct sx_alone_memory *memory, const char *sql, enum sx_alone_way way, int64_t ns);
+/* The ranks could not run it together: from then on rank 0 does, unless it has given it up too often. */
+void sx_alone_memory_failed_together(struct sx_alone_memory *memory, const char *sql);
 
 #endif

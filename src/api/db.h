@@ -51,7 +51,7 @@ struct stachio_db {
     struct sx_seat *seats;         /* one a rank; NULL: there is one */
     char network[384];             /* how rows travel between them */
     unsigned n_alone;              /* queries that rank 0 began without the others */
-    struct sx_alone_memory alone;  /* of such queries that it gave up */
+    struct sx_alone_memory alone;  /* of such queries */
     struct sx_skew_memory skew;    /* of samples that this rank has read */
     struct stachio_query *ahead;   /* planned before rank 0 runs it; ranks that follow; NULL: none */
     struct sx_trace *follow_trace; /* of queries that this rank follows; NULL: none */

@@ -340,8 +340,8 @@ static enum sx_status run_together(struct stachio_query *query, struct sx_error 
     struct sx_error differs = {0};
     const int64_t began_ns = sx_clock_ns();
     const enum sx_status status = sx_ranks_execute(query, &differs);
-    if (status == SX_OK && query->is_small)
-        sx_alone_ran_together(query, sx_clock_ns() - began_ns);
+    if (query->is_small)
+        sx_alone_ended_together(query, status, sx_clock_ns() - began_ns);
     if (query->differs)
         SX_TRY(plan_again(query, SX_RUNNERS_ALONE, error));
     if (!query->differs || (query->engine == STACHIO_ENGINE_STACHIO && !query->is_alone)) {

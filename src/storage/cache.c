@@ -1,6 +1,6 @@
 /* Workers look up some hundred chunks each before they ask for a batch's bytes, all at about the same time.
- * So finding shares the lock and changes nothing but what it finds: a block's first use since the last change
- * of the cache puts it on a list, and who changes the cache brings the order of use up to date first. */
+ * So finding shares the lock: a block's first use since the last change of the cache puts it on a list, and
+ * who changes the cache brings the order of use up to date first. */
 #include "storage/cache.h"
 
 #include <pthread.h>
@@ -81,7 +81,7 @@ static void note_use(struct sx_chunk_cache *cache, struct block *block) {
     while (!atomic_compare_exchange_weak(&cache->used, &block->next_used, block)) {}
 }
 
-/* With the lock alone, as all below. */
+/* With the lock for changes. */
 static void settle_uses(struct sx_chunk_cache *cache) {
     struct block *in_order = NULL;
     for (struct block *block = atomic_exchange(&cache->used, NULL), *next; block; block = next) {
@@ -102,7 +102,7 @@ static void lock_for_change(struct sx_chunk_cache *cache) {
 
 /* ---- blocks ---- */
 
-/* The block leaves the cache for the list of those to be freed. */
+/* With the lock for changes: the block leaves the cache for the list of those to be freed. */
 static void evict(struct sx_chunk_cache *cache, struct block *block, struct block **evicted) {
     for (struct entry *entry = block->entries; entry; entry = entry->sibling)
         sx_hash_table_remove(&cache->entries, &entry->link);

@@ -24,10 +24,12 @@ void scan_find_cached(struct fetch *fetch) {
     struct sx_chunk_cache *cache = fetch->scan->storage->cache;
     struct sx_lane *lane = sx_trace_thread_lane(fetch->scan->trace, "reader");
     const int64_t began_ns = sx_span_begin(lane);
+    int64_t bytes = 0;
+    if (!cache)
+        return;
     struct sx_chunk_place *places = SX_ARENA_ARRAY(&fetch->arena, fetch->n_spans, struct sx_chunk_place);
     struct sx_cached_chunk *found = SX_ARENA_ARRAY(&fetch->arena, fetch->n_spans, struct sx_cached_chunk);
-    int64_t bytes = 0;
-    if (!cache || !places || !found) /* what is not found is read */
+    if (!places || !found) /* what is not found is read */
         return;
     for (int i = 0; i < fetch->n_spans; i++)
         places[i] = cache_place(fetch, &fetch->spans[i]);

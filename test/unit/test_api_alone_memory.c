@@ -66,6 +66,44 @@ static void test_judged(void) {
     }
 }
 
+/* Ranks that have other files, or plans that have other times in them: rank 0 is not asked to wait for them
+ * again. */
+static void test_failed_together(void) {
+    struct sx_alone_memory memory = {0};
+    for (int run = 0; run < 10; run++) {
+        const enum sx_alone_way way = sx_alone_memory_way(&memory, "seven");
+        assert(way == (run == 2 ? SX_WAY_TOGETHER : SX_WAY_ALONE));
+        if (way == SX_WAY_ALONE)
+            sx_alone_memory_ran(&memory, "seven", way, 20 * ms);
+        else
+            sx_alone_memory_failed_together(&memory, "seven");
+    }
+    sx_alone_memory_failed_together(&memory, "eight"); /* of which nothing is known */
+    assert(sx_alone_memory_way(&memory, "eight") == SX_WAY_ALONE);
+}
+
+/* Patience is for what was given up once. */
+static void test_patience(void) {
+    struct sx_alone_memory memory = {0};
+    sx_alone_memory_ran(&memory, "seven", SX_WAY_ALONE, 20 * ms);
+    assert(sx_alone_memory_patience(&memory, "seven") == 1);
+    sx_alone_memory_gave_up(&memory, "seven");
+    assert(sx_alone_memory_patience(&memory, "seven") > 1);
+}
+
+/* Slow queries come and go; those that were given up twice stay known. */
+static void test_slow_ones_go_first(void) {
+    struct sx_alone_memory memory = {0};
+    char sql[32];
+    for (int time = 0; time < 2; time++)
+        sx_alone_memory_gave_up(&memory, "seven");
+    for (int query = 0; query < 3 * SX_ALONE_RECORDS; query++) {
+        snprintf(sql, sizeof sql, "SELECT %d", query);
+        sx_alone_memory_ran(&memory, sql, SX_WAY_ALONE, 20 * ms);
+        assert(sx_alone_memory_way(&memory, "seven") == SX_WAY_TOGETHER);
+    }
+}
+
 static void test_forgotten(void) {
     struct sx_alone_memory memory = {0};
     char sql[32];
@@ -87,7 +125,10 @@ int main(void) {
     test_quick_later();
     test_given_up_twice();
     test_judged();
+    test_failed_together();
+    test_patience();
+    test_slow_ones_go_first();
     test_forgotten();
-    printf("5 passed, 0 failed\n");
+    printf("8 passed, 0 failed\n");
     return 0;
 }

@@ -41,8 +41,8 @@ struct cuda_device {
     pthread_mutex_t lock; /* of `streams` and `idle` */
     struct cuda_stream *streams[CUDA_MAX_STREAMS];
     struct cuda_stream *idle;                   /* those that no query has */
-    struct cuda_clock clocks[CUDA_MAX_STREAMS]; /* one a stream, */
-    atomic_int n_clocks;                        /* of the first of which there ever was one */
+    struct cuda_clock clocks[CUDA_MAX_STREAMS]; /* one a stream */
+    atomic_int n_clocks;                        /* so many of the first ones have had a stream */
     /* Of no query, NULL until they are first asked for: */
     pthread_mutex_t making;                /* of the two */
     _Atomic(struct cuda_stream *) bringer; /* bring.c */
