@@ -282,7 +282,6 @@ void sx_chunk_cache_destroy(struct sx_chunk_cache *cache) {
         return;
     sx_pool_remove_reclaimer(cache->budget, &cache->reclaimer);
     struct block *evicted = NULL;
-    settle_uses(cache);
     while (cache->blocks.oldest)
         evict(cache, (struct block *)cache->blocks.oldest, &evicted);
     free_blocks(evicted);
