@@ -162,6 +162,13 @@ int sx_chunk_cache_find(struct sx_chunk_cache *cache, const struct sx_chunk_plac
     return n_found;
 }
 
+bool sx_chunk_cache_has(struct sx_chunk_cache *cache, const struct sx_chunk_place *place) {
+    pthread_rwlock_rdlock(&cache->lock);
+    const bool has = find_entry(cache, place) != NULL;
+    pthread_rwlock_unlock(&cache->lock);
+    return has;
+}
+
 static bool add_entry(struct sx_chunk_cache *cache, struct block *block, struct sx_cached_part *part) {
     struct entry *entry = calloc(1, sizeof *entry);
     if (!entry)
@@ -180,17 +187,8 @@ static bool add_entry(struct sx_chunk_cache *cache, struct block *block, struct 
     return true;
 }
 
-void sx_chunk_cache_insert(struct sx_chunk_cache *cache, struct sx_buffer *buffer,
-                           struct sx_cached_part *parts, int n_parts) {
-    struct block *block = calloc(1, sizeof *block), *evicted = NULL;
-    for (int i = 0; i < n_parts; i++)
-        parts[i].id = 0;
-    if (!block || buffer->size_bytes > cache->limit_bytes) {
-        free(block);
-        return;
-    }
-    block->bytes = buffer->size_bytes;
-    lock_for_change(cache);
+static void add_entries(struct sx_chunk_cache *cache, struct block *block, struct sx_cached_part *parts,
+                        int n_parts) {
     for (int i = 0; i < n_parts; i++) {
         struct entry *found = find_entry(cache, &parts[i].place);
         if (found)
@@ -198,15 +196,43 @@ void sx_chunk_cache_insert(struct sx_chunk_cache *cache, struct sx_buffer *buffe
         else if (!add_entry(cache, block, &parts[i]))
             break;
     }
-    if (block->entries) {
-        block->buffer = sx_buffer_retain(buffer);
-        sx_lru_add(&cache->blocks, &block->use);
-        cache->held_bytes += block->bytes;
-        while (cache->held_bytes > cache->limit_bytes)
-            evict(cache, (struct block *)cache->blocks.oldest, &evicted);
-    } else {
-        free(block);
+}
+
+/* The block that has the part, if it is of the buffer. */
+static struct block *block_beside(const struct sx_chunk_cache *cache, const struct sx_chunk_place *beside,
+                                  const struct sx_buffer *buffer) {
+    const struct entry *entry = beside ? find_entry(cache, beside) : NULL;
+    return entry && entry->block->buffer == buffer ? entry->block : NULL;
+}
+
+/* A new block, unless it has nothing. */
+static bool add_block(struct sx_chunk_cache *cache, struct block *block, struct sx_buffer *buffer,
+                      struct block **evicted) {
+    if (!block->entries)
+        return false;
+    block->buffer = sx_buffer_retain(buffer);
+    sx_lru_add(&cache->blocks, &block->use);
+    cache->held_bytes += block->bytes;
+    while (cache->held_bytes > cache->limit_bytes)
+        evict(cache, (struct block *)cache->blocks.oldest, evicted);
+    return true;
+}
+
+void sx_chunk_cache_insert(struct sx_chunk_cache *cache, struct sx_buffer *buffer,
+                           const struct sx_chunk_place *beside, struct sx_cached_part *parts, int n_parts) {
+    struct block *made = calloc(1, sizeof *made), *evicted = NULL;
+    for (int i = 0; i < n_parts; i++)
+        parts[i].id = 0;
+    if (!made || buffer->size_bytes > cache->limit_bytes) {
+        free(made);
+        return;
     }
+    made->bytes = buffer->size_bytes;
+    lock_for_change(cache);
+    struct block *block = block_beside(cache, beside, buffer);
+    add_entries(cache, block ? block : made, parts, n_parts);
+    if (block || !add_block(cache, made, buffer, &evicted))
+        free(made);
     pthread_rwlock_unlock(&cache->lock);
     free_blocks(evicted);
 }

@@ -43,6 +43,8 @@ void sx_chunk_cache_destroy(struct sx_chunk_cache *cache); /* NULL allowed */
 int sx_chunk_cache_find(struct sx_chunk_cache *cache, const struct sx_chunk_place *places, int n,
                         struct sx_cached_chunk *out_chunks);
 
+bool sx_chunk_cache_has(struct sx_chunk_cache *cache, const struct sx_chunk_place *place); /* not a use */
+
 /* A part of a buffer. */
 struct sx_cached_part {
     struct sx_chunk_place place;
@@ -51,9 +53,10 @@ struct sx_cached_part {
 };
 /* Keeps `buffer`, retained, with the parts of it that will be asked for; they go together. Parts that are
  * there already are passed over, and nothing is kept where all are, or where it is too large. Contents must
- * not change any more. */
+ * not change any more. `beside`: a part of the buffer that was kept before, for the new ones go with it and
+ * the buffer counts once, unless it has gone meanwhile; NULL: none was. */
 void sx_chunk_cache_insert(struct sx_chunk_cache *cache, struct sx_buffer *buffer,
-                           struct sx_cached_part *parts, int n_parts);
+                           const struct sx_chunk_place *beside, struct sx_cached_part *parts, int n_parts);
 
 /* Remembers the pages that were found in the chunk, and are as they should be, for whoever finds it later;
  * `bytes` is where their pointers count from. Passed over where the chunk is not there any more, or has some.

@@ -41,13 +41,19 @@ enum sx_status sx_direct_prepare(struct sx_pool *pool, struct sx_read *read, siz
     const int64_t unit = (int64_t)alignment;
     const int64_t begin = read->offset / unit * unit;
     const int64_t end = (read->offset + read->length_bytes + unit - 1) / unit * unit;
-    const size_t length = (size_t)(end - begin);
+    const size_t length = (size_t)(end - begin), asked = (size_t)(read->offset + read->length_bytes - begin);
+    if (read->buffer && alignment == LEAST_ALIGNMENT) {
+        read->bytes = read->to;
+        *out_transfer = (struct sx_transfer){begin, length, asked, read->to - (read->offset - begin)};
+        return SX_OK;
+    }
+    sx_buffer_release(read->buffer); /* it is not fit for that */
+    read->buffer = NULL;
     const size_t given = sx_pool_alignment(pool), slack = alignment > given ? alignment - given : 0;
     SX_TRY(sx_buffer_create(pool, length + slack, &read->buffer, error));
     const uintptr_t address = (uintptr_t)read->buffer->data;
     uint8_t *to = (uint8_t *)read->buffer->data + (alignment - address % alignment) % alignment;
     read->bytes = to + (read->offset - begin);
-    *out_transfer =
-        (struct sx_transfer){begin, length, (size_t)(read->offset + read->length_bytes - begin), to};
+    *out_transfer = (struct sx_transfer){begin, length, asked, to};
     return SX_OK;
 }

@@ -59,6 +59,15 @@ static enum sx_status read_piece(struct sx_read_request *request, int64_t offset
     return sx_file_read(request->fd, offset + cached, (size_t)(length_bytes - cached), to + cached, error);
 }
 
+static enum sx_status make_room(struct sx_reader *reader, struct sx_read *read, struct sx_error *error) {
+    if (!read->buffer) {
+        SX_TRY(sx_buffer_create(reader->pool, (size_t)read->length_bytes, &read->buffer, error));
+        read->to = read->buffer->data;
+    }
+    read->bytes = read->to;
+    return SX_OK;
+}
+
 static enum sx_status read_buffered(struct sx_read_request *request, const struct sx_read *read,
                                     struct sx_error *error) {
     for (int64_t done = 0; done < read->length_bytes; done += most_request_bytes) {
@@ -66,7 +75,7 @@ static enum sx_status read_buffered(struct sx_read_request *request, const struc
             return sx_error_set(error, SX_CANCELLED, "the query was cancelled");
         const int64_t left = read->length_bytes - done;
         const int64_t bytes = left < most_request_bytes ? left : most_request_bytes;
-        SX_TRY(read_piece(request, read->offset + done, bytes, (uint8_t *)read->buffer->data + done, error));
+        SX_TRY(read_piece(request, read->offset + done, bytes, read->to + done, error));
         if (request->arrived)
             request->arrived(request->context, bytes);
     }
@@ -102,8 +111,7 @@ static enum sx_status read_all_buffered(struct sx_reader *reader, struct sx_read
     for (int i = 0; i < request->n_reads; i++) {
         struct sx_read *read = &request->reads[i];
         request->failed = i;
-        SX_TRY(sx_buffer_create(reader->pool, (size_t)read->length_bytes, &read->buffer, error));
-        read->bytes = read->buffer->data;
+        SX_TRY(make_room(reader, read, error));
         const bool was_cold = request->is_cold;
         if (!was_cold && !is_warm(request->fd, read, true)) {
             request->is_cold = true;
@@ -134,8 +142,7 @@ static enum sx_status read_mixed(struct sx_reader *reader, struct sx_read_reques
             reads[transfers->count++] = i;
             continue;
         }
-        SX_TRY(sx_buffer_create(reader->pool, (size_t)read->length_bytes, &read->buffer, error));
-        read->bytes = read->buffer->data;
+        SX_TRY(make_room(reader, read, error));
         const bool was_cold = request->is_cold;
         SX_TRY(read_buffered(request, read, error));
         read->is_cold = request->is_cold && !was_cold;

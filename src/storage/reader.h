@@ -29,8 +29,11 @@ bool sx_reader_is_direct(const struct sx_reader *reader, int64_t table_bytes);
 struct sx_read {
     int64_t offset;
     int64_t length_bytes;
-    struct sx_buffer
-        *buffer;          /* out: one reference, the caller's, also after a failure where it is not NULL */
+    /* Out: one reference, the caller's, also after a failure where it is not NULL. In: NULL, or a buffer with
+     * room for it at `to`, */
+    struct sx_buffer *buffer;
+    uint8_t *to; /* which may not be taken; past the page cache it is as far behind a page of 4 KiB as the
+                    bytes in the file, and all pages that it touches are its own */
     const uint8_t *bytes; /* out: in the buffer */
     bool is_cold;         /* out: not all of it was in the page cache */
 };
@@ -42,7 +45,7 @@ struct sx_read_request {
     /* Called on the same thread with bytes that have come; may be NULL. */
     void (*arrived)(void *context, int64_t bytes);
     void *context;
-    struct sx_read *reads; /* offsets ascending; buffers NULL */
+    struct sx_read *reads; /* offsets ascending */
     int n_reads;
     bool is_cold; /* in: something was not in the page cache before; out: or now */
     int failed;   /* out: the read that an error is about */

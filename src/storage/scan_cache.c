@@ -109,8 +109,13 @@ void scan_keep_extent(struct fetch *fetch, const struct extent *extent) {
         parts[i] = (struct sx_cached_part){cache_place(fetch, span),
                                            extent->on_device ? new_place(fetch, span) : span->bytes, 0};
     }
-    if (parts)
-        sx_chunk_cache_insert(cache, buffer, parts, extent->count);
+    const int column = fetch->spans[fetch->order[extent->first]].column;
+    if (parts) {
+        const struct sx_chunk_place *beside = scan_layout_beside(fetch->layout, column, buffer);
+        sx_chunk_cache_insert(cache, buffer, beside, parts, extent->count);
+        if (parts[0].id != 0)
+            scan_layout_note_kept(fetch->layout, column, buffer, &parts[0].place);
+    }
     for (int i = 0; parts && i < extent->count; i++)
         fetch->spans[fetch->order[extent->first + i]].cache_id = parts[i].id;
     sx_buffer_release(buffer);
@@ -128,7 +133,7 @@ void scan_number_reused(struct fetch *fetch) {
             parts[n++] = (struct sx_cached_part){cache_place(fetch, span), new_place(fetch, span), 0};
     }
     if (n > 0)
-        sx_chunk_cache_insert(reuse->places, note, parts, n);
+        sx_chunk_cache_insert(reuse->places, note, NULL, parts, n);
     for (int i = fetch->n_spans - 1; i >= 0 && n > 0; i--)
         if (is_reused(fetch, &fetch->spans[i]) && !fetch->spans[i].held)
             fetch->spans[i].reuse_id = parts[--n].id;

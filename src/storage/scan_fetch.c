@@ -23,13 +23,16 @@ static const struct sx_page_places *places_of(const struct fetch *fetch, int col
     return places && places[column].places ? &places[column] : NULL;
 }
 
-static void add_span(struct fetch *fetch, int column, int page, int64_t offset, int64_t length_bytes) {
-    fetch->spans[fetch->n_spans++] =
+static struct span *add_span(struct fetch *fetch, int column, int page, int64_t offset,
+                             int64_t length_bytes) {
+    struct span *span = &fetch->spans[fetch->n_spans++];
+    *span =
         (struct span){.offset = offset,
                       .length_bytes = length_bytes,
                       .column = column,
                       .page = page,
                       .on_device = fetch->device && scan_column_on_device(fetch->scan, fetch->unit, column)};
+    return span;
 }
 
 static void add_column_spans(struct fetch *fetch, int column) {
@@ -37,7 +40,8 @@ static void add_column_spans(struct fetch *fetch, int column) {
     const struct sx_page_places *places = places_of(fetch, column);
     int64_t begin = sx_chunk_begin(chunk);
     if (!places) {
-        add_span(fetch, column, -1, begin, chunk->stored_bytes);
+        struct span *whole = add_span(fetch, column, -1, begin, chunk->stored_bytes);
+        whole->is_laid_out = !whole->on_device && scan_layout_has(fetch->layout, fetch->unit, column);
         return;
     }
     if (places->places[0].offset > begin)
@@ -90,17 +94,19 @@ static void group_spans(struct fetch *fetch) {
         const bool is_kept = fetch->scan->storage->cache && !span->on_device;
         const int64_t most_bytes = is_kept ? most_cached_extent_bytes : most_extent_bytes;
         bool overlaps = may_join && span->offset < last_end;
-        if (overlaps ||
-            (may_join && span->offset - last_end < gap && end - last->read.offset <= most_bytes)) {
+        if (overlaps || (may_join && !span->is_laid_out && !last->is_laid_out &&
+                         span->offset - last_end < gap && end - last->read.offset <= most_bytes)) {
             last->read.length_bytes = (end > last_end ? end : last_end) - last->read.offset;
             last->count++;
+            last->is_laid_out = false;
             continue;
         }
         last = &fetch->extents[fetch->n_extents++];
         *last = (struct extent){.read = {.offset = span->offset, .length_bytes = span->length_bytes},
                                 .first = i,
                                 .count = 1,
-                                .on_device = span->on_device};
+                                .on_device = span->on_device,
+                                .is_laid_out = span->is_laid_out};
     }
 }
 
@@ -147,6 +153,10 @@ static enum sx_status read_kind(struct fetch *fetch, bool on_device, struct sx_e
     if (request.n_reads == 0)
         return SX_OK;
     SX_TRY(scan_file_fd(scan, fetch->unit->file, &request.fd, error));
+    for (int i = 0; i < request.n_reads; i++)
+        if (extents[i]->is_laid_out)
+            scan_layout_take(fetch->layout, fetch->unit, fetch->spans[fetch->order[extents[i]->first]].column,
+                             &request.reads[i]);
     enum sx_status status =
         on_device ? sx_device_reader_read(storage->device_reader, fetch->device, &request, error)
                   : sx_reader_read(storage->reader, &request, error);
@@ -442,14 +452,15 @@ static enum sx_status fetch_group(struct fetch *fetch, struct scan_group **out_g
 /* Whatever it is that fails on the way to the device, or with what is there: by way of the host it succeeds,
  * or becomes an error with the right words. */
 enum sx_status scan_fetch(struct sx_scan *scan, const struct scan_unit *unit,
-                          const struct scan_selection *selection, struct scan_group **out_group,
-                          bool *out_is_cold, struct sx_error *error) {
-    struct fetch fetch = {.scan = scan, .unit = unit, .selection = selection, .takes_held = true};
+                          const struct scan_selection *selection, struct scan_layout *layout,
+                          struct scan_group **out_group, bool *out_is_cold, struct sx_error *error) {
+    struct fetch fetch = {
+        .scan = scan, .unit = unit, .selection = selection, .layout = layout, .takes_held = true};
     struct sx_error own = {0};
     SX_TRY(scan_device_source(scan, unit, &fetch.device, error));
     enum sx_status status = fetch_group(&fetch, out_group, &own);
     if (status != SX_OK && status != SX_CANCELLED && (fetch.device || fetch.n_held > 0)) {
-        fetch = (struct fetch){.scan = scan, .unit = unit, .selection = selection};
+        fetch = (struct fetch){.scan = scan, .unit = unit, .selection = selection, .layout = layout};
         own = (struct sx_error){0};
         status = fetch_group(&fetch, out_group, &own);
     }

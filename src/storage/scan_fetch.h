@@ -3,6 +3,7 @@
 #define SX_STORAGE_SCAN_FETCH_H
 
 #include "storage/reuse.h"
+#include "storage/scan_layout.h"
 #include "storage/scan_state.h"
 
 /* Bytes of one column that are wanted together: a whole chunk, a dictionary or a page. */
@@ -16,6 +17,7 @@ struct span {
     bool is_cached;
     bool is_cold;                  /* came from the disk */
     bool on_device;                /* is read into the device's memory */
+    bool is_laid_out;              /* has a place in the batch's layout */
     void *held;                    /* is there, in its cache */
     uint64_t cache_id;             /* of the cache's entry; 0: none */
     uint64_t reuse_id;             /* of what the query's other scans find on the device; 0: nothing */
@@ -27,12 +29,14 @@ struct extent {
     struct sx_read read;
     int first, count; /* in `order` */
     bool on_device;   /* as all of its spans */
+    bool is_laid_out; /* is one span that has a place in the batch's layout */
 };
 
 struct fetch {
     struct sx_scan *scan;
     const struct scan_unit *unit;
     const struct scan_selection *selection;
+    struct scan_layout *layout;      /* of the batch */
     struct sx_device_source *device; /* reads what the host need not look at; NULL: nothing */
     struct sx_arena arena;
     bool is_cold;

@@ -1,7 +1,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 
-#include "storage/scan_state.h"
+#include "storage/scan_layout.h"
 
 /* ---- files ---- */
 
@@ -108,15 +108,17 @@ size_t scan_batch_bytes(const struct sx_scan *scan, const struct scan_batch *bat
 }
 
 /* *out_group NULL: pruned. */
-static enum sx_status read_unit(struct sx_scan *scan, const struct scan_unit *unit, struct scan_tally *tally,
-                                struct scan_group **out_group, bool *is_cold, struct sx_error *error) {
+static enum sx_status read_unit(struct scan_layout *layout, const struct scan_unit *unit,
+                                struct scan_tally *tally, struct scan_group **out_group, bool *is_cold,
+                                struct sx_error *error) {
+    struct sx_scan *scan = layout->scan;
     struct scan_selection selection = {0};
     bool unit_is_cold = false;
     *out_group = NULL;
     enum sx_status status = scan_select(scan, unit, &selection, error);
     int64_t rows = scan_unit_rows(scan, unit), kept = sx_row_ranges_rows(&selection.rows);
     if (status == SX_OK && kept > 0)
-        status = scan_fetch(scan, unit, &selection, out_group, &unit_is_cold, error);
+        status = scan_fetch(scan, unit, &selection, layout, out_group, &unit_is_cold, error);
     if (*out_group)
         (*out_group)->unit = (int)(unit - scan->units);
     sx_arena_release(&selection.arena);
@@ -135,27 +137,38 @@ static void note_tally(struct sx_scan *scan, const struct scan_tally *tally, int
     atomic_fetch_add_explicit(&scan->done_rows, sign * tally->rows_of_pruned_groups, memory_order_relaxed);
 }
 
-enum sx_status scan_read_batch(struct sx_scan *scan, int batch, struct scan_group **out_first,
-                               bool *out_is_cold, struct sx_error *error) {
-    const struct scan_batch *of = &scan->batches[batch];
-    struct scan_group *first = NULL, *last = NULL, *group;
-    struct scan_tally tally = {0};
-    *out_first = NULL;
-    *out_is_cold = false;
-    for (int i = 0; i < of->n_units; i++) {
-        enum sx_status status =
-            read_unit(scan, &scan->units[of->first_unit + i], &tally, &group, out_is_cold, error);
-        if (status != SX_OK) {
-            scan_group_free(first);
-            return status;
-        }
+/* *out_first NULL: all are pruned. */
+static enum sx_status read_units(struct scan_layout *layout, struct scan_tally *tally,
+                                 struct scan_group **out_first, bool *out_is_cold, struct sx_error *error) {
+    const struct scan_unit *units = &layout->scan->units[layout->batch->first_unit];
+    struct scan_group *last = NULL, *group;
+    for (int i = 0; i < layout->batch->n_units; i++) {
+        SX_TRY(read_unit(layout, &units[i], tally, &group, out_is_cold, error));
         if (!group)
             continue;
         if (last)
             last->group.next = &group->group;
         else
-            first = group;
+            *out_first = group;
         last = group;
+    }
+    return SX_OK;
+}
+
+enum sx_status scan_read_batch(struct sx_scan *scan, int batch, struct scan_group **out_first,
+                               bool *out_is_cold, struct sx_error *error) {
+    const struct scan_batch *of = &scan->batches[batch];
+    struct scan_group *first = NULL;
+    struct scan_tally tally = {0};
+    struct scan_layout layout;
+    *out_first = NULL;
+    *out_is_cold = false;
+    scan_layout_begin(scan, of, &layout);
+    const enum sx_status status = read_units(&layout, &tally, &first, out_is_cold, error);
+    scan_layout_end(&layout);
+    if (status != SX_OK) {
+        scan_group_free(first);
+        return status;
     }
     note_tally(scan, &tally, 1);
     count_units(scan, of, -1);

@@ -78,6 +78,8 @@ struct scan_batch {
     size_t in_flight_bytes; /* so many of them at the same time */
 };
 
+struct scan_layout; /* scan_layout.h */
+
 /* What pruning did to the row groups of a batch. */
 struct scan_tally {
     int64_t pruned_rows;
@@ -183,8 +185,9 @@ SX_MUST_CHECK enum sx_status scan_select(struct sx_scan *scan, const struct scan
 
 /* Reads the selected pages of a row group. *out_is_cold: the page cache did not have all of it. */
 SX_MUST_CHECK enum sx_status scan_fetch(struct sx_scan *scan, const struct scan_unit *unit,
-                                        const struct scan_selection *selection, struct scan_group **out_group,
-                                        bool *out_is_cold, struct sx_error *error);
+                                        const struct scan_selection *selection, struct scan_layout *layout,
+                                        struct scan_group **out_group, bool *out_is_cold,
+                                        struct sx_error *error);
 
 /* ---- scan_device.c ---- */
 

@@ -21,7 +21,7 @@ static uint64_t insert(struct sx_chunk_cache *cache, struct sx_pool *pool, struc
         return 0;
     memset(buffer->data, (int)(place.file.inode * 31 + (uint64_t)place.offset) & 0xff, CHUNK_BYTES);
     struct sx_cached_part part = {place, buffer->data, 99};
-    sx_chunk_cache_insert(cache, buffer, &part, 1);
+    sx_chunk_cache_insert(cache, buffer, NULL, &part, 1);
     sx_buffer_release(buffer);
     return part.id;
 }
@@ -129,7 +129,7 @@ static void test_parts(void) {
         memset((char *)buffer->data + i * CHUNK_BYTES, 62 + i, CHUNK_BYTES);
     }
     const uint64_t first = insert(cache, pool, place_of(2, 1));
-    sx_chunk_cache_insert(cache, buffer, parts, 3);
+    sx_chunk_cache_insert(cache, buffer, NULL, parts, 3);
     sx_buffer_release(buffer);
     assert(parts[1].id == first && parts[0].id && parts[2].id);
     assert(sx_chunk_cache_usage(cache).held_bytes == 4 * CHUNK_BYTES);
@@ -140,7 +140,7 @@ static void test_parts(void) {
     insert(cache, pool, place_of(3, 2));
     assert(!find(cache, place_of(2, 0)) && !find(cache, place_of(2, 2)));
     assert(sx_buffer_create(pool, 5 * CHUNK_BYTES, &buffer, NULL) == SX_OK);
-    sx_chunk_cache_insert(cache, buffer, parts, 1); /* larger than the cache */
+    sx_chunk_cache_insert(cache, buffer, NULL, parts, 1); /* larger than the cache */
     assert(!parts[0].id && buffer->references == 1);
     sx_buffer_release(buffer);
     destroy(cache, pool);

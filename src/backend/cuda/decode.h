@@ -11,7 +11,8 @@
 
 /* What a decoder has of a span on the device. */
 struct decode_copy {
-    struct sx_buffer *stored; /* the span's bytes; NULL: not brought */
+    struct sx_buffer *stored; /* has the span's bytes, and maybe those of others; NULL: not brought */
+    const uint8_t *at;        /* in `stored` */
     struct cuda_image *image; /* of the cache, or for it; NULL: none */
     bool was_sought;          /* in the cache */
 };
@@ -152,6 +153,20 @@ SX_MUST_CHECK enum sx_status decode_bring_listed(struct decode_call *call);
 
 /* Whether its bytes are in memory that the device copies from by itself. */
 bool decode_span_is_pinned(const struct sx_stored_span *span);
+
+/* ---- decode_runs.c ---- */
+
+struct decode_wanted {
+    struct sx_decoder *decoder;
+    int span;
+};
+/* Whether the span's bytes have to come over the link, and may come before a call looks for them. */
+bool decode_span_is_wanted(const struct cuda_device *device, const struct sx_decoder *decoder, int span);
+/* Sorts the n spans and gives them memory on the device, and lists the copies that fill it: one for all that
+ * are near to each other in one buffer of the host's. `copies` has room for n. Returns how many copies there
+ * are; spans that there is no memory for have none. */
+int64_t decode_runs_place(struct cuda_stream *stream, struct decode_wanted *wanted, int64_t n,
+                          struct cuda_bring_copy *copies);
 
 /* ---- decode_ahead.c ---- */
 

@@ -73,9 +73,8 @@ static enum sx_status copy_stored(struct decode_call *call, const struct sx_deco
         return SX_OK;
     SX_TRY(decode_bring_listed(call));
     return cuda_check(call->stream,
-                      cudaMemcpyAsync((char *)image->buffer->data + to,
-                                      (const char *)decoder->copies[copy].stored->data + from, bytes,
-                                      cudaMemcpyDeviceToDevice, call->stream->handle),
+                      cudaMemcpyAsync((char *)image->buffer->data + to, decoder->copies[copy].at + from,
+                                      bytes, cudaMemcpyDeviceToDevice, call->stream->handle),
                       "a page for the cache");
 }
 
@@ -102,6 +101,20 @@ static enum sx_status fill_page(struct decode_inflater *inflater, struct sx_deco
     return status;
 }
 
+/* A buffer that has the span's bytes alone is the image's, too. */
+static enum sx_status keep_stored(struct decode_call *call, const struct sx_decoder *decoder, int copy,
+                                  const struct sx_stored_span *span, struct cuda_image *image) {
+    struct cuda_stream *stream = call->stream;
+    struct sx_buffer *stored = decoder->copies[copy].stored;
+    const size_t bytes = span->length_bytes + DECODE_SLACK_BYTES;
+    if (stored->size_bytes == bytes) {
+        image->buffer = sx_buffer_retain(stored);
+        return SX_OK;
+    }
+    SX_TRY(sx_buffer_create(stream->base.pool, bytes, &image->buffer, &stream->base.error));
+    return copy_stored(call, decoder, copy, image, 0, 0, span->length_bytes);
+}
+
 /* All pages of the span, also those that this call does not need: others may. */
 static enum sx_status fill(struct decode_inflater *inflater, struct sx_decoder *decoder, int copy,
                            const struct sx_stored_span *span, struct cuda_image *image) {
@@ -109,8 +122,7 @@ static enum sx_status fill(struct decode_inflater *inflater, struct sx_decoder *
     int n = 0;
     if (!image->pages) {
         SX_TRY(decode_span_bring(inflater->call, decoder, copy, span));
-        image->buffer = sx_buffer_retain(decoder->copies[copy].stored);
-        return SX_OK;
+        return keep_stored(inflater->call, decoder, copy, span, image);
     }
     for (int i = 0; i < chunk->n_pages; i++)
         if (chunk->pages[i].bytes && decode_span_holds(span, &chunk->pages[i]))
@@ -213,8 +225,10 @@ static enum sx_status seek(struct decode_inflater *inflater, struct sx_decoder *
     if (!own->image)
         return !call->way->makes_images ? SX_OK : begin(inflater, decoder, copy, span, &own->image);
     call->hit_bytes += (int64_t)span->length_bytes;
-    if (!own->image->pages && !own->stored)
+    if (!own->image->pages && !own->stored) {
         own->stored = sx_buffer_retain(own->image->buffer);
+        own->at = own->stored->data;
+    }
     return SX_OK;
 }
 

@@ -105,7 +105,45 @@ enum sx_status decode_span_bring(struct decode_call *call, struct sx_decoder *de
         return sx_error_set(&call->stream->base.error, SX_INTERNAL, "a page that the device's cache lacks");
     SX_TRY(bring_span(call, span, &made));
     decoder->copies[copy].stored = made;
+    decoder->copies[copy].at = made->data;
     return SX_OK;
+}
+
+/* Chunks of which a page is listed, and that are one span. */
+static int64_t list_wanted(const struct decode_call *call, struct decode_wanted *wanted) {
+    int64_t n = 0;
+    for (int r = 0; r < call->n_reads; r++) {
+        const struct decode_column *column = &call->columns[r];
+        struct sx_decoder *last = NULL;
+        for (int32_t i = 0; i < column->n_pages; i++) {
+            struct sx_decoder *decoder = column->listed[i].decoder;
+            if (decoder != last && decoder->chunk.n_spans == 1 &&
+                decode_span_is_wanted(call->stream->device, decoder, 0))
+                wanted[n++] = (struct decode_wanted){decoder, 0};
+            last = decoder;
+        }
+    }
+    return n;
+}
+
+/* What of the call's chunks is near to each other comes together; the rest is brought as pages need it. */
+static enum sx_status bring_runs(struct decode_call *call) {
+    size_t room = 1;
+    for (int r = 0; r < call->n_reads; r++)
+        room += (size_t)call->columns[r].n_pages;
+    struct decode_wanted *wanted = calloc(room, sizeof *wanted);
+    struct cuda_bring_copy *copies = calloc(room, sizeof *copies);
+    enum sx_status status = SX_OK;
+    const int64_t n_wanted = wanted && copies ? list_wanted(call, wanted) : 0;
+    if (n_wanted > 0)
+        status = cuda_bring_begin(call->stream);
+    const int64_t n =
+        n_wanted > 0 && status == SX_OK ? decode_runs_place(call->stream, wanted, n_wanted, copies) : 0;
+    for (int64_t i = 0; i < n && status == SX_OK; i++)
+        status = list_copy(call, copies[i]);
+    free(wanted);
+    free(copies);
+    return status;
 }
 
 enum sx_status decode_stored_bring(struct decode_call *call, struct sx_decoder *decoder, int index,
@@ -114,8 +152,7 @@ enum sx_status decode_stored_bring(struct decode_call *call, struct sx_decoder *
     int copy;
     SX_TRY(decode_span_find(call, decoder, index, &copy, &span));
     SX_TRY(decode_span_bring(call, decoder, copy, &span));
-    *out_device = (const uint8_t *)decoder->copies[copy].stored->data +
-                  (decoder->chunk.pages[index].bytes - span.bytes);
+    *out_device = decoder->copies[copy].at + (decoder->chunk.pages[index].bytes - span.bytes);
     return SX_OK;
 }
 
@@ -215,6 +252,7 @@ enum sx_status decode_bring(struct decode_call *call) {
         decode_inflate_count(&inflater, &call->dictionaries[r]);
         decode_inflate_count(&inflater, &call->columns[r]);
     }
+    status = bring_runs(call);
     for (int r = 0; r < call->n_reads && status == SX_OK; r++) {
         status = bring_column(&inflater, &call->dictionaries[r]);
         if (status == SX_OK)

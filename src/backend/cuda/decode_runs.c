@@ -1,0 +1,71 @@
+/* Spans that are behind each other in the host's memory, as a scan lays out the chunks of a column
+ * (storage/scan_layout.c), come over the link by one copy: a copy engine is as quick as the link only from
+ * some megabytes on. */
+#include <stdlib.h>
+
+#include "backend/cuda/cache.h"
+#include "backend/cuda/decode.h"
+#include "backend/cuda/inflate.h"
+
+/* What lies between two spans is copied, too. */
+static const ptrdiff_t most_gap_bytes = 8 << 10;
+
+static const struct sx_stored_span *span_of(const struct decode_wanted *wanted) {
+    return &wanted->decoder->chunk.spans[wanted->span];
+}
+
+bool decode_span_is_wanted(const struct cuda_device *device, const struct sx_decoder *decoder, int span) {
+    const struct decode_copy *copy = &decoder->copies[span];
+    const struct sx_stored_span *of = &decoder->chunk.spans[span];
+    return cuda_inflate_serves(device, decoder->chunk.spec.codec) && !copy->stored && !copy->was_sought &&
+           decode_span_is_pinned(of) && !of->held &&
+           (of->cache_id == 0 || !cuda_cache_has(device->cache, of->cache_id));
+}
+
+static int compare_places(const void *a, const void *b) {
+    const uintptr_t first = (uintptr_t)span_of(a)->bytes, second = (uintptr_t)span_of(b)->bytes;
+    return (first > second) - (first < second);
+}
+
+static bool is_near(const struct sx_stored_span *before, const struct sx_stored_span *span) {
+    return span->owner == before->owner &&
+           span->bytes - (before->bytes + before->length_bytes) <= most_gap_bytes;
+}
+
+/* False: no memory. */
+static bool place_run(struct cuda_stream *stream, const struct decode_wanted *wanted, int64_t n,
+                      struct cuda_bring_copy *copy) {
+    const struct sx_stored_span *last = span_of(&wanted[n - 1]);
+    const uint8_t *from = span_of(wanted)->bytes;
+    const size_t bytes = (size_t)(last->bytes + last->length_bytes - from);
+    struct sx_buffer *made;
+    if (cuda_bring_memory(stream, bytes + DECODE_SLACK_BYTES, &made) != SX_OK) {
+        stream->base.error = (struct sx_error){0};
+        return false;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        struct decode_copy *own = &wanted[i].decoder->copies[wanted[i].span];
+        if (own->stored) /* listed twice */
+            continue;
+        own->stored = sx_buffer_retain(made);
+        own->at = (const uint8_t *)made->data + (span_of(&wanted[i])->bytes - from);
+    }
+    *copy = (struct cuda_bring_copy){made->data, from, bytes};
+    sx_buffer_release(made);
+    return true;
+}
+
+int64_t decode_runs_place(struct cuda_stream *stream, struct decode_wanted *wanted, int64_t n,
+                          struct cuda_bring_copy *copies) {
+    int64_t n_copies = 0;
+    qsort(wanted, (size_t)n, sizeof *wanted, compare_places);
+    for (int64_t first = 0, end; first < n; first = end) {
+        end = first + 1;
+        while (end < n && is_near(span_of(&wanted[end - 1]), span_of(&wanted[end])))
+            end++;
+        if (!place_run(stream, wanted + first, end - first, &copies[n_copies]))
+            break;
+        n_copies++;
+    }
+    return n_copies;
+}
