@@ -337,6 +337,13 @@ static void drop_pending(struct sx_rounds *rounds) {
     }
 }
 
+/* A round takes what waits when it is announced, and rounds go one after another. Announced far ahead it
+ * would have little of ranks that are not that far, whose share of the links then has nothing to do. */
+static bool may_begin(const struct sx_rounds *rounds) {
+    enum { MOST_UNDER_WAY = 2 };
+    return rounds->pending.first && rounds->n_begun - rounds->n_ended < MOST_UNDER_WAY;
+}
+
 static void *run(void *context) {
     struct sx_rounds *rounds = context;
     struct sx_net *net = rounds->net;
@@ -344,11 +351,11 @@ static void *run(void *context) {
     while (!rounds->is_stopping) {
         if (net->is_lost)
             drop_pending(rounds);
-        else if (rounds->pending.first || count_announced(rounds) > 0) {
+        else if (may_begin(rounds) || count_announced(rounds) > 0) {
             run_round(rounds);
             continue;
         }
-        if (!rounds->pending.first && !rounds->is_stopping)
+        if (!may_begin(rounds) && !rounds->is_stopping)
             sx_net_await(net, NULL);
     }
     drop_pending(rounds);

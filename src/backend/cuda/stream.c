@@ -176,7 +176,7 @@ void sx_cuda_stream_destroy(struct sx_stream *base) {
     if (!stream)
         return;
     stream->base.lane = NULL;
-    if (cuda_choose_device(stream->device->ordinal) == cudaSuccess && reset(stream))
+    if (!stream->is_first && cuda_choose_device(stream->device->ordinal) == cudaSuccess && reset(stream))
         keep_idle(stream);
     else
         cuda_stream_free(stream);
@@ -189,6 +189,7 @@ static enum sx_status create(struct cuda_device *device, bool is_first, struct c
     if (!stream)
         return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for a stream");
     stream->device = device;
+    stream->is_first = is_first;
     enum sx_status status = create_parts(stream, is_first, error);
     if (status != SX_OK) {
         cuda_stream_free(stream);
@@ -208,6 +209,16 @@ enum sx_status sx_cuda_stream_create(const struct sx_backend *backend, struct sx
     stream->base.backend = backend;
     stream->base.cancel = cancel;
     stream->base.error = (struct sx_error){0};
+    stream->host_pool = pool;
+    *out_stream = &stream->base;
+    return SX_OK;
+}
+
+enum sx_status cuda_first_stream_create(const struct sx_backend *backend, struct sx_pool *pool,
+                                        struct sx_stream **out_stream, struct sx_error *error) {
+    struct cuda_stream *stream;
+    SX_TRY(create((struct cuda_device *)(uintptr_t)backend, true, &stream, error));
+    stream->base.backend = backend;
     stream->host_pool = pool;
     *out_stream = &stream->base;
     return SX_OK;
