@@ -146,6 +146,34 @@ static void test_parts(void) {
     destroy(cache, pool);
 }
 
+/* Parts that come later go with those of their buffer that are there, and it counts once. */
+static void test_beside(void) {
+    struct sx_pool *pool;
+    struct sx_chunk_cache *cache = create(0, 4 * CHUNK_BYTES, &pool);
+    struct sx_buffer *buffer;
+    assert(sx_buffer_create(pool, 3 * CHUNK_BYTES, &buffer, NULL) == SX_OK);
+    struct sx_cached_part parts[3];
+    for (int i = 0; i < 3; i++) {
+        parts[i] = (struct sx_cached_part){place_of(4, i), (uint8_t *)buffer->data + i * CHUNK_BYTES, 0};
+        memset((char *)buffer->data + i * CHUNK_BYTES, 124 + i, CHUNK_BYTES);
+    }
+    sx_chunk_cache_insert(cache, buffer, NULL, &parts[0], 1);
+    assert(sx_chunk_cache_has(cache, &parts[0].place) && !sx_chunk_cache_has(cache, &parts[1].place));
+    sx_chunk_cache_insert(cache, buffer, &parts[0].place, &parts[1], 1);
+    assert(sx_chunk_cache_usage(cache).held_bytes == 3 * CHUNK_BYTES && buffer->references == 2);
+    assert(find(cache, place_of(4, 0)) && find(cache, place_of(4, 1)) == parts[1].id);
+    insert(cache, pool, place_of(5, 0));
+    const struct sx_chunk_place other = place_of(5, 0); /* of another buffer */
+    sx_chunk_cache_insert(cache, buffer, &other, &parts[2], 1);
+    assert(!find(cache, place_of(4, 0)) && !find(cache, place_of(4, 1))); /* the buffer counted twice */
+    assert(find(cache, place_of(5, 0)) && find(cache, place_of(4, 2)));
+    assert(sx_chunk_cache_usage(cache).held_bytes == 4 * CHUNK_BYTES && buffer->references == 2);
+    sx_chunk_cache_insert(cache, buffer, &parts[0].place, &parts[1], 1); /* which is there no more */
+    assert(sx_chunk_cache_usage(cache).held_bytes <= 4 * CHUNK_BYTES && find(cache, place_of(4, 1)));
+    sx_buffer_release(buffer);
+    destroy(cache, pool);
+}
+
 /* The pool asks for memory before it refuses; what is in use stays. */
 static void test_pressure(void) {
     struct sx_pool *pool;
@@ -238,6 +266,7 @@ int main(void) {
     test_several();
     test_changes();
     test_parts();
+    test_beside();
     test_pressure();
     test_pages();
     test_users();

@@ -115,6 +115,33 @@ static void test_ranges(struct setting *setting) {
     read_all(setting, reads, 0);
 }
 
+/* Into a buffer of the caller's, as far into a page as in the file; other pages stay as they are. */
+static void test_places(struct setting *setting) {
+    enum { PAGE = 4096, N = 3, ROOM = 16 * PAGE };
+    static const int64_t offsets[N] = {5 * PAGE + 77, 900 * PAGE, FILE_BYTES - 3 * PAGE - 5};
+    struct sx_read reads[N];
+    struct sx_buffer *buffer;
+    assert(sx_buffer_create(setting->pool, (N + 2) * ROOM, &buffer, NULL) == SX_OK);
+    memset(buffer->data, 0xee, buffer->size_bytes);
+    uint8_t *first = (uint8_t *)(((uintptr_t)buffer->data + PAGE - 1) / PAGE * PAGE);
+    for (int i = 0; i < N; i++)
+        reads[i] = (struct sx_read){.offset = offsets[i],
+                                    .length_bytes = i == 2 ? FILE_BYTES - offsets[i] : 2 * PAGE + 100 * i,
+                                    .buffer = sx_buffer_retain(buffer),
+                                    .to = first + i * ROOM + PAGE + offsets[i] % PAGE};
+    struct sx_read request_reads[N];
+    memcpy(request_reads, reads, sizeof reads);
+    read_all(setting, request_reads, N);
+    for (int i = 0; i < N; i++) {
+        for (int64_t k = 0; k < reads[i].length_bytes; k++)
+            assert(reads[i].to[k] == byte_at(offsets[i] + k));
+        for (int k = 0; k < PAGE; k++)
+            assert(first[i * ROOM + k] == 0xee && first[i * ROOM + 6 * PAGE + k] == 0xee);
+    }
+    assert(buffer->references == 1);
+    sx_buffer_release(buffer);
+}
+
 /* The file ends inside of the second of three ranges. */
 static void test_short(struct setting *setting) {
     struct sx_error error = {0};
@@ -186,6 +213,7 @@ static void test_threads(struct setting *setting) {
 static void test_io(enum sx_io io, int64_t page_cache_bytes) {
     struct setting setting = create(io, page_cache_bytes);
     test_ranges(&setting);
+    test_places(&setting);
     test_short(&setting);
     test_cancelled(&setting);
     test_cold(&setting, io);
