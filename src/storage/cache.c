@@ -187,15 +187,20 @@ static bool add_entry(struct sx_chunk_cache *cache, struct block *block, struct 
     return true;
 }
 
-static void add_entries(struct sx_chunk_cache *cache, struct block *block, struct sx_cached_part *parts,
+/* Whether there was one to be added. */
+static bool add_entries(struct sx_chunk_cache *cache, struct block *block, struct sx_cached_part *parts,
                         int n_parts) {
+    bool has_added = false;
     for (int i = 0; i < n_parts; i++) {
         struct entry *found = find_entry(cache, &parts[i].place);
         if (found)
             parts[i].id = found->id;
-        else if (!add_entry(cache, block, &parts[i]))
+        else if (add_entry(cache, block, &parts[i]))
+            has_added = true;
+        else
             break;
     }
+    return has_added;
 }
 
 /* The block that has the part, if it is of the buffer. */
@@ -205,36 +210,35 @@ static struct block *block_beside(const struct sx_chunk_cache *cache, const stru
     return entry && entry->block->buffer == buffer ? entry->block : NULL;
 }
 
-/* A new block, unless it has nothing. */
-static bool add_block(struct sx_chunk_cache *cache, struct block *block, struct sx_buffer *buffer,
+static void add_block(struct sx_chunk_cache *cache, struct block *block, struct sx_buffer *buffer,
                       struct block **evicted) {
-    if (!block->entries)
-        return false;
     block->buffer = sx_buffer_retain(buffer);
     sx_lru_add(&cache->blocks, &block->use);
     cache->held_bytes += block->bytes;
     while (cache->held_bytes > cache->limit_bytes)
         evict(cache, (struct block *)cache->blocks.oldest, evicted);
-    return true;
 }
 
-void sx_chunk_cache_insert(struct sx_chunk_cache *cache, struct sx_buffer *buffer,
+bool sx_chunk_cache_insert(struct sx_chunk_cache *cache, struct sx_buffer *buffer,
                            const struct sx_chunk_place *beside, struct sx_cached_part *parts, int n_parts) {
     struct block *made = calloc(1, sizeof *made), *evicted = NULL;
     for (int i = 0; i < n_parts; i++)
         parts[i].id = 0;
     if (!made || buffer->size_bytes > cache->limit_bytes) {
         free(made);
-        return;
+        return false;
     }
     made->bytes = buffer->size_bytes;
     lock_for_change(cache);
     struct block *block = block_beside(cache, beside, buffer);
-    add_entries(cache, block ? block : made, parts, n_parts);
-    if (block || !add_block(cache, made, buffer, &evicted))
+    const bool has_added = add_entries(cache, block ? block : made, parts, n_parts);
+    if (!block && has_added)
+        add_block(cache, made, buffer, &evicted);
+    else
         free(made);
     pthread_rwlock_unlock(&cache->lock);
     free_blocks(evicted);
+    return has_added;
 }
 
 void sx_cached_pages_release(struct sx_cached_pages *pages) {

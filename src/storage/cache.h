@@ -54,8 +54,8 @@ struct sx_cached_part {
 /* Keeps `buffer`, retained, with the parts of it that will be asked for; they go together. Parts that are
  * there already are passed over, and nothing is kept where all are, or where it is too large. Contents must
  * not change any more. `beside`: a part of the buffer that was kept before, for the new ones go with it and
- * the buffer counts once, unless it has gone meanwhile; NULL: none was. */
-void sx_chunk_cache_insert(struct sx_chunk_cache *cache, struct sx_buffer *buffer,
+ * the buffer counts once, unless it has gone meanwhile; NULL: none was. Returns whether a part was added. */
+bool sx_chunk_cache_insert(struct sx_chunk_cache *cache, struct sx_buffer *buffer,
                            const struct sx_chunk_place *beside, struct sx_cached_part *parts, int n_parts);
 
 /* Remembers the pages that were found in the chunk, and are as they should be, for whoever finds it later;

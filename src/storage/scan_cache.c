@@ -112,8 +112,7 @@ void scan_keep_extent(struct fetch *fetch, const struct extent *extent) {
     const int column = fetch->spans[fetch->order[extent->first]].column;
     if (parts) {
         const struct sx_chunk_place *beside = scan_layout_beside(fetch->layout, column, buffer);
-        sx_chunk_cache_insert(cache, buffer, beside, parts, extent->count);
-        if (parts[0].id != 0)
+        if (sx_chunk_cache_insert(cache, buffer, beside, parts, extent->count))
             scan_layout_note_kept(fetch->layout, column, buffer, &parts[0].place);
     }
     for (int i = 0; parts && i < extent->count; i++)

@@ -107,28 +107,20 @@ size_t scan_batch_bytes(const struct sx_scan *scan, const struct scan_batch *bat
     return bytes;
 }
 
-/* *out_group NULL: pruned. */
-static enum sx_status read_unit(struct scan_layout *layout, const struct scan_unit *unit,
-                                struct scan_tally *tally, struct scan_group **out_group, bool *is_cold,
-                                struct sx_error *error) {
-    struct sx_scan *scan = layout->scan;
-    struct scan_selection selection = {0};
-    bool unit_is_cold = false;
-    *out_group = NULL;
-    enum sx_status status = scan_select(scan, unit, &selection, error);
-    int64_t rows = scan_unit_rows(scan, unit), kept = sx_row_ranges_rows(&selection.rows);
-    if (status == SX_OK && kept > 0)
-        status = scan_fetch(scan, unit, &selection, layout, out_group, &unit_is_cold, error);
-    if (*out_group)
-        (*out_group)->unit = (int)(unit - scan->units);
-    sx_arena_release(&selection.arena);
-    *is_cold |= unit_is_cold;
-    tally->pruned_rows += rows - kept;
-    if (kept == 0) {
+static enum sx_status select_units(struct sx_scan *scan, const struct scan_batch *batch,
+                                   struct scan_selection *selections, struct scan_tally *tally,
+                                   struct sx_error *error) {
+    for (int i = 0; i < batch->n_units; i++) {
+        const struct scan_unit *unit = &scan->units[batch->first_unit + i];
+        SX_TRY(scan_select(scan, unit, &selections[i], error));
+        const int64_t rows = scan_unit_rows(scan, unit), kept = sx_row_ranges_rows(&selections[i].rows);
+        tally->pruned_rows += rows - kept;
+        if (kept > 0)
+            continue;
         tally->rows_of_pruned_groups += rows;
         tally->pruned_groups++;
     }
-    return status;
+    return SX_OK;
 }
 
 static void note_tally(struct sx_scan *scan, const struct scan_tally *tally, int sign) {
@@ -138,14 +130,18 @@ static void note_tally(struct sx_scan *scan, const struct scan_tally *tally, int
 }
 
 /* *out_first NULL: all are pruned. */
-static enum sx_status read_units(struct scan_layout *layout, struct scan_tally *tally,
-                                 struct scan_group **out_first, bool *out_is_cold, struct sx_error *error) {
-    const struct scan_unit *units = &layout->scan->units[layout->batch->first_unit];
+static enum sx_status fetch_units(struct scan_layout *layout, struct scan_group **out_first,
+                                  bool *out_is_cold, struct sx_error *error) {
+    struct sx_scan *scan = layout->scan;
     struct scan_group *last = NULL, *group;
     for (int i = 0; i < layout->batch->n_units; i++) {
-        SX_TRY(read_unit(layout, &units[i], tally, &group, out_is_cold, error));
-        if (!group)
+        const struct scan_unit *unit = &scan->units[layout->batch->first_unit + i];
+        bool is_cold = false;
+        if (sx_row_ranges_rows(&layout->selections[i].rows) == 0)
             continue;
+        SX_TRY(scan_fetch(scan, unit, &layout->selections[i], layout, &group, &is_cold, error));
+        *out_is_cold |= is_cold;
+        group->unit = (int)(unit - scan->units);
         if (last)
             last->group.next = &group->group;
         else
@@ -155,17 +151,33 @@ static enum sx_status read_units(struct scan_layout *layout, struct scan_tally *
     return SX_OK;
 }
 
+static enum sx_status read_units(struct sx_scan *scan, const struct scan_batch *batch,
+                                 struct scan_tally *tally, struct scan_group **out_first, bool *out_is_cold,
+                                 struct sx_error *error) {
+    struct scan_selection *selections = calloc((size_t)batch->n_units, sizeof *selections);
+    if (!selections)
+        return sx_error_set(error, SX_OUT_OF_MEMORY, "out of memory: no memory for a scan");
+    enum sx_status status = select_units(scan, batch, selections, tally, error);
+    if (status == SX_OK) {
+        struct scan_layout layout;
+        scan_layout_begin(scan, batch, selections, &layout);
+        status = fetch_units(&layout, out_first, out_is_cold, error);
+        scan_layout_end(&layout);
+    }
+    for (int i = 0; i < batch->n_units; i++)
+        sx_arena_release(&selections[i].arena);
+    free(selections);
+    return status;
+}
+
 enum sx_status scan_read_batch(struct sx_scan *scan, int batch, struct scan_group **out_first,
                                bool *out_is_cold, struct sx_error *error) {
     const struct scan_batch *of = &scan->batches[batch];
     struct scan_group *first = NULL;
     struct scan_tally tally = {0};
-    struct scan_layout layout;
     *out_first = NULL;
     *out_is_cold = false;
-    scan_layout_begin(scan, of, &layout);
-    const enum sx_status status = read_units(&layout, &tally, &first, out_is_cold, error);
-    scan_layout_end(&layout);
+    const enum sx_status status = read_units(scan, of, &tally, &first, out_is_cold, error);
     if (status != SX_OK) {
         scan_group_free(first);
         return status;

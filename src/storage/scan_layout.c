@@ -14,10 +14,11 @@ struct scan_layout_block {
     struct sx_chunk_place kept; /* with length_bytes 0: nothing is */
 };
 
-void scan_layout_begin(struct sx_scan *scan, const struct scan_batch *batch, struct scan_layout *out_layout) {
+void scan_layout_begin(struct sx_scan *scan, const struct scan_batch *batch,
+                       const struct scan_selection *selections, struct scan_layout *out_layout) {
     struct sx_storage *storage = scan->storage;
-    *out_layout = (struct scan_layout){.scan = scan, .batch = batch};
-    if (batch->n_units < 2 || !storage->cache || !sx_pool_is_pinned(storage->pool))
+    *out_layout = (struct scan_layout){.scan = scan, .batch = batch, .selections = selections};
+    if (batch->n_units < 2 || !storage->cache || storage->device_reader || !sx_pool_is_pinned(storage->pool))
         return;
     out_layout->is_direct = sx_reader_is_direct(storage->reader, scan->files_bytes);
     if (out_layout->is_direct && sx_pool_alignment(storage->pool) % PAGE_BYTES != 0)
@@ -35,7 +36,11 @@ void scan_layout_end(struct scan_layout *layout) {
 }
 
 bool scan_layout_has(const struct scan_layout *layout, const struct scan_unit *unit, int column) {
-    return layout->blocks && scan_chunk(layout->scan, unit, column)->stored_bytes <= most_chunk_bytes;
+    const int64_t index = unit - &layout->scan->units[layout->batch->first_unit];
+    const struct scan_selection *selection = &layout->selections[index];
+    const bool is_whole = !selection->places || !selection->places[column].places;
+    return layout->blocks && sx_row_ranges_rows(&selection->rows) > 0 && is_whole &&
+           scan_chunk(layout->scan, unit, column)->stored_bytes <= most_chunk_bytes;
 }
 
 /* How far into its room the chunk begins: read past the page cache it comes with all of its pages. */
@@ -71,20 +76,22 @@ static size_t bytes_to_come(const struct scan_layout *layout, const struct scan_
 }
 
 /* False: no memory, or nothing to be put together. */
-static bool open_block(const struct scan_layout *layout, const struct scan_unit *unit, int column,
+static bool open_block(struct scan_layout *layout, const struct scan_unit *unit, int column,
                        struct scan_layout_block *block) {
     int n;
     const size_t bytes = bytes_to_come(layout, unit, column, &n);
     sx_buffer_release(block->buffer);
     *block = (struct scan_layout_block){0};
-    return n > 1 && sx_buffer_create(layout->scan->storage->pool, bytes, &block->buffer, NULL) == SX_OK;
+    if (n > 1 && sx_buffer_create(layout->scan->storage->pool, bytes, &block->buffer, NULL) != SX_OK)
+        layout->is_refused = true;
+    return block->buffer != NULL;
 }
 
 void scan_layout_take(struct scan_layout *layout, const struct scan_unit *unit, int column,
                       struct sx_read *read) {
     struct scan_layout_block *block = layout->blocks ? &layout->blocks[column] : NULL;
     const size_t room = room_of(layout, read->offset, read->length_bytes);
-    if (!block || !scan_layout_has(layout, unit, column))
+    if (!block || layout->is_refused || !scan_layout_has(layout, unit, column))
         return;
     if ((!block->buffer || block->used_bytes + room > block->buffer->size_bytes) &&
         !open_block(layout, unit, column, block))

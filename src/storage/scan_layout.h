@@ -10,16 +10,19 @@ struct scan_layout_block;
 struct scan_layout {
     struct sx_scan *scan;
     const struct scan_batch *batch;
-    struct scan_layout_block *blocks; /* of each column; NULL: every chunk has memory of its own */
-    bool is_direct;                   /* chunks may be read past the page cache */
-    size_t most_bytes;                /* of a block */
+    const struct scan_selection *selections; /* of its units */
+    struct scan_layout_block *blocks;        /* of each column; NULL: every chunk has memory of its own */
+    bool is_direct;                          /* chunks may be read past the page cache */
+    size_t most_bytes;                       /* of a block */
+    bool is_refused;                         /* there was no memory for one */
 };
 
 /* Of a batch that one thread is going to read. There is none where copies to a device gain nothing. */
-void scan_layout_begin(struct sx_scan *scan, const struct scan_batch *batch, struct scan_layout *out_layout);
+void scan_layout_begin(struct sx_scan *scan, const struct scan_batch *batch,
+                       const struct scan_selection *selections, struct scan_layout *out_layout);
 void scan_layout_end(struct scan_layout *layout);
 
-/* Whether the column's chunk of the unit, read whole, has a place in it. */
+/* Whether the column's chunk of the unit has a place in it: it is read, and as a whole. */
 bool scan_layout_has(const struct scan_layout *layout, const struct scan_unit *unit, int column);
 /* Room for it as sx_read has it, where there is memory. */
 void scan_layout_take(struct scan_layout *layout, const struct scan_unit *unit, int column,

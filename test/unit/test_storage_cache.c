@@ -157,7 +157,8 @@ static void test_beside(void) {
         parts[i] = (struct sx_cached_part){place_of(4, i), (uint8_t *)buffer->data + i * CHUNK_BYTES, 0};
         memset((char *)buffer->data + i * CHUNK_BYTES, 124 + i, CHUNK_BYTES);
     }
-    sx_chunk_cache_insert(cache, buffer, NULL, &parts[0], 1);
+    assert(sx_chunk_cache_insert(cache, buffer, NULL, &parts[0], 1));
+    assert(!sx_chunk_cache_insert(cache, buffer, NULL, &parts[0], 1) && parts[0].id);
     assert(sx_chunk_cache_has(cache, &parts[0].place) && !sx_chunk_cache_has(cache, &parts[1].place));
     sx_chunk_cache_insert(cache, buffer, &parts[0].place, &parts[1], 1);
     assert(sx_chunk_cache_usage(cache).held_bytes == 3 * CHUNK_BYTES && buffer->references == 2);

@@ -87,12 +87,13 @@ static void look_at_group(const struct sx_row_group *group, const struct sx_row_
     seen->rows += group->n_rows;
 }
 
-static struct seen scan_all(struct setting *setting, struct table table, int n_columns) {
+static struct seen scan_some(struct setting *setting, struct table table, int n_columns,
+                             const struct sx_prune *prune) {
     struct fixture fixture = {setting->pool, setting->storage};
     struct seen seen = {0};
     struct sx_row_group *first;
     table.n_columns = n_columns;
-    struct sx_scan *scan = open_table(&fixture, &table, NULL, 0, NULL);
+    struct sx_scan *scan = open_table(&fixture, &table, prune, prune ? 1 : 0, NULL);
     for (;;) {
         assert(sx_scan_next(scan, &first, NULL) == SX_OK);
         if (!first)
@@ -103,6 +104,11 @@ static struct seen scan_all(struct setting *setting, struct table table, int n_c
         sx_row_group_release(first);
     }
     sx_scan_close(scan);
+    return seen;
+}
+
+static struct seen scan_all(struct setting *setting, struct table table, int n_columns) {
+    const struct seen seen = scan_some(setting, table, n_columns, NULL);
     assert(seen.rows == ROWS);
     return seen;
 }
@@ -155,6 +161,20 @@ static void test_little_cache(const struct table *table, const struct seen *expe
     destroy(&setting);
 }
 
+/* There is room for what is read, not for row groups that are pruned. */
+static void test_pruned(const struct table *table) {
+    const struct sx_scalar value = {.type = {SX_TYPE_I64, 0, 0}, .v.i64 = 3 * GROUP_ROWS};
+    const struct sx_prune below = {.column = 0, .op = SX_PRUNE_LT, .values = &value, .n_values = 1};
+    struct setting setting;
+    create(&setting, true, SX_IO_BUFFERED, (size_t)256 << 20);
+    const struct seen seen = scan_some(&setting, *table, N_COLUMNS, &below);
+    assert(seen.rows == 3 * GROUP_ROWS && seen.n_near == N_COLUMNS * 2);
+    const size_t held = sx_chunk_cache_usage(setting.storage->cache).held_bytes;
+    (void)scan_all(&setting, *table, N_COLUMNS);
+    assert(held < sx_chunk_cache_usage(setting.storage->cache).held_bytes / 4);
+    destroy(&setting);
+}
+
 int main(void) {
     char query[512];
     make_scratch();
@@ -177,6 +197,7 @@ int main(void) {
         test_near(&table, &expected, SX_IO_DIRECT);
     close(fd);
     test_apart(&table, &expected);
+    test_pruned(&table);
     for (size_t bytes = 64 << 10; bytes <= 4 << 20; bytes *= 4)
         test_little_cache(&table, &expected, bytes);
     free((char *)table.files[0]);

@@ -46,6 +46,17 @@ static int64_t list_wanted(struct cuda_stream *stream, struct sx_decoder *const 
     return n_wanted;
 }
 
+/* What there was no memory for does not count. */
+static void note_ticket(struct cuda_device *device, const struct decode_wanted *wanted, int64_t ticket) {
+    const size_t bytes = wanted->decoder->chunk.spans[wanted->span].length_bytes;
+    if (wanted->decoder->copies[wanted->span].stored) {
+        wanted->decoder->ahead_ticket = ticket;
+        return;
+    }
+    atomic_fetch_sub(&device->ahead_bytes, bytes);
+    wanted->decoder->ahead_bytes -= bytes;
+}
+
 static enum sx_status bring(struct cuda_stream *stream, const struct cuda_bring_copy *copies, int64_t n) {
     if (n == 0)
         return SX_OK;
@@ -71,8 +82,7 @@ enum sx_status sx_cuda_decode_ahead(struct sx_stream *base, struct sx_decoder *c
         const int64_t ticket = cuda_bring_ticket(stream);
         const int64_t n_copies = decode_runs_place(stream, wanted, n_wanted, copies);
         for (int64_t i = 0; i < n_wanted; i++)
-            if (wanted[i].decoder->copies[wanted[i].span].stored)
-                wanted[i].decoder->ahead_ticket = ticket;
+            note_ticket(stream->device, &wanted[i], ticket);
         status = bring(stream, copies, n_copies);
     }
     free(wanted);

@@ -102,17 +102,21 @@ static enum sx_status fill_page(struct decode_inflater *inflater, struct sx_deco
 }
 
 /* A buffer that has the span's bytes alone is the image's, too. */
-static enum sx_status keep_stored(struct decode_call *call, const struct sx_decoder *decoder, int copy,
+static enum sx_status keep_stored(struct decode_call *call, struct sx_decoder *decoder, int copy,
                                   const struct sx_stored_span *span, struct cuda_image *image) {
     struct cuda_stream *stream = call->stream;
-    struct sx_buffer *stored = decoder->copies[copy].stored;
+    struct decode_copy *own = &decoder->copies[copy];
     const size_t bytes = span->length_bytes + DECODE_SLACK_BYTES;
-    if (stored->size_bytes == bytes) {
-        image->buffer = sx_buffer_retain(stored);
+    if (own->stored->size_bytes == bytes) {
+        image->buffer = sx_buffer_retain(own->stored);
         return SX_OK;
     }
     SX_TRY(sx_buffer_create(stream->base.pool, bytes, &image->buffer, &stream->base.error));
-    return copy_stored(call, decoder, copy, image, 0, 0, span->length_bytes);
+    SX_TRY(copy_stored(call, decoder, copy, image, 0, 0, span->length_bytes));
+    sx_buffer_release(own->stored);
+    own->stored = sx_buffer_retain(image->buffer);
+    own->at = own->stored->data;
+    return SX_OK;
 }
 
 /* All pages of the span, also those that this call does not need: others may. */

@@ -27,17 +27,31 @@ static int compare_places(const void *a, const void *b) {
     return (first > second) - (first < second);
 }
 
-static bool is_near(const struct sx_stored_span *before, const struct sx_stored_span *span) {
-    return span->owner == before->owner &&
-           span->bytes - (before->bytes + before->length_bytes) <= most_gap_bytes;
+static const uint8_t *end_of(const struct sx_stored_span *span) {
+    return span->bytes + span->length_bytes;
+}
+
+/* How many of the spans, which are sorted, are one run. *out_end: its end; files may have spans in spans. */
+static int64_t find_run(const struct decode_wanted *wanted, int64_t n, const uint8_t **out_end) {
+    const struct sx_stored_span *first = span_of(wanted);
+    const uint8_t *end = end_of(first);
+    int64_t i = 1;
+    for (; i < n; i++) {
+        const struct sx_stored_span *span = span_of(&wanted[i]);
+        if (span->owner != first->owner || span->bytes - end > most_gap_bytes)
+            break;
+        if (end_of(span) > end)
+            end = end_of(span);
+    }
+    *out_end = end;
+    return i;
 }
 
 /* False: no memory. */
 static bool place_run(struct cuda_stream *stream, const struct decode_wanted *wanted, int64_t n,
-                      struct cuda_bring_copy *copy) {
-    const struct sx_stored_span *last = span_of(&wanted[n - 1]);
+                      const uint8_t *end, struct cuda_bring_copy *copy) {
     const uint8_t *from = span_of(wanted)->bytes;
-    const size_t bytes = (size_t)(last->bytes + last->length_bytes - from);
+    const size_t bytes = (size_t)(end - from);
     struct sx_buffer *made;
     if (cuda_bring_memory(stream, bytes + DECODE_SLACK_BYTES, &made) != SX_OK) {
         stream->base.error = (struct sx_error){0};
@@ -59,11 +73,10 @@ int64_t decode_runs_place(struct cuda_stream *stream, struct decode_wanted *want
                           struct cuda_bring_copy *copies) {
     int64_t n_copies = 0;
     qsort(wanted, (size_t)n, sizeof *wanted, compare_places);
-    for (int64_t first = 0, end; first < n; first = end) {
-        end = first + 1;
-        while (end < n && is_near(span_of(&wanted[end - 1]), span_of(&wanted[end])))
-            end++;
-        if (!place_run(stream, wanted + first, end - first, &copies[n_copies]))
+    for (int64_t first = 0, in_run; first < n; first += in_run) {
+        const uint8_t *end;
+        in_run = find_run(wanted + first, n - first, &end);
+        if (!place_run(stream, wanted + first, in_run, end, &copies[n_copies]))
             break;
         n_copies++;
     }

@@ -34,17 +34,23 @@ enum sx_status decode_span_find(struct decode_call *call, struct sx_decoder *dec
 }
 
 /* Copies of pinned memory are listed, so that those of a call go together. */
-static enum sx_status list_copy(struct decode_call *call, struct cuda_bring_copy copy) {
+static enum sx_status reserve_copies(struct decode_call *call, int64_t n) {
     enum { FIRST_ROOM = 64 };
-    if (call->n_copies == call->room_copies) {
-        const int64_t room = call->room_copies ? 2 * call->room_copies : FIRST_ROOM;
-        struct cuda_bring_copy *grown = realloc(call->copies, (size_t)room * sizeof *grown);
-        if (!grown)
-            return sx_error_set(&call->stream->base.error, SX_OUT_OF_MEMORY,
-                                "no memory for a list of copies");
-        call->copies = grown;
-        call->room_copies = room;
-    }
+    int64_t room = call->room_copies ? call->room_copies : FIRST_ROOM;
+    while (room < call->n_copies + n)
+        room *= 2;
+    if (room == call->room_copies)
+        return SX_OK;
+    struct cuda_bring_copy *grown = realloc(call->copies, (size_t)room * sizeof *grown);
+    if (!grown)
+        return sx_error_set(&call->stream->base.error, SX_OUT_OF_MEMORY, "no memory for a list of copies");
+    call->copies = grown;
+    call->room_copies = room;
+    return SX_OK;
+}
+
+static enum sx_status list_copy(struct decode_call *call, struct cuda_bring_copy copy) {
+    SX_TRY(reserve_copies(call, 1));
     call->copies[call->n_copies++] = copy;
     return SX_OK;
 }
@@ -109,8 +115,17 @@ enum sx_status decode_span_bring(struct decode_call *call, struct sx_decoder *de
     return SX_OK;
 }
 
+/* Not of what the host decompresses. */
+static bool is_for_device(const struct decode_inflater *inflater, enum sx_parquet_codec codec) {
+    return codec == SX_CODEC_UNCOMPRESSED ||
+           (!inflater->call->way->inflates_here &&
+            cuda_inflate_pays(inflater->call->stream->device, codec, inflater->sizes[codec].most,
+                              inflater->sizes[codec].all));
+}
+
 /* Chunks of which a page is listed, and that are one span. */
-static int64_t list_wanted(const struct decode_call *call, struct decode_wanted *wanted) {
+static int64_t list_wanted(const struct decode_inflater *inflater, struct decode_wanted *wanted) {
+    const struct decode_call *call = inflater->call;
     int64_t n = 0;
     for (int r = 0; r < call->n_reads; r++) {
         const struct decode_column *column = &call->columns[r];
@@ -118,6 +133,7 @@ static int64_t list_wanted(const struct decode_call *call, struct decode_wanted 
         for (int32_t i = 0; i < column->n_pages; i++) {
             struct sx_decoder *decoder = column->listed[i].decoder;
             if (decoder != last && decoder->chunk.n_spans == 1 &&
+                is_for_device(inflater, decoder->chunk.spec.codec) &&
                 decode_span_is_wanted(call->stream->device, decoder, 0))
                 wanted[n++] = (struct decode_wanted){decoder, 0};
             last = decoder;
@@ -127,22 +143,21 @@ static int64_t list_wanted(const struct decode_call *call, struct decode_wanted 
 }
 
 /* What of the call's chunks is near to each other comes together; the rest is brought as pages need it. */
-static enum sx_status bring_runs(struct decode_call *call) {
+static enum sx_status bring_runs(struct decode_inflater *inflater) {
+    struct decode_call *call = inflater->call;
     size_t room = 1;
     for (int r = 0; r < call->n_reads; r++)
         room += (size_t)call->columns[r].n_pages;
     struct decode_wanted *wanted = calloc(room, sizeof *wanted);
-    struct cuda_bring_copy *copies = calloc(room, sizeof *copies);
+    const int64_t n = wanted ? list_wanted(inflater, wanted) : 0;
     enum sx_status status = SX_OK;
-    const int64_t n_wanted = wanted && copies ? list_wanted(call, wanted) : 0;
-    if (n_wanted > 0)
+    if (n > 0)
         status = cuda_bring_begin(call->stream);
-    const int64_t n =
-        n_wanted > 0 && status == SX_OK ? decode_runs_place(call->stream, wanted, n_wanted, copies) : 0;
-    for (int64_t i = 0; i < n && status == SX_OK; i++)
-        status = list_copy(call, copies[i]);
+    if (n > 0 && status == SX_OK)
+        status = reserve_copies(call, n);
+    if (n > 0 && status == SX_OK)
+        call->n_copies += decode_runs_place(call->stream, wanted, n, call->copies + call->n_copies);
     free(wanted);
-    free(copies);
     return status;
 }
 
@@ -252,7 +267,7 @@ enum sx_status decode_bring(struct decode_call *call) {
         decode_inflate_count(&inflater, &call->dictionaries[r]);
         decode_inflate_count(&inflater, &call->columns[r]);
     }
-    status = bring_runs(call);
+    status = bring_runs(&inflater);
     for (int r = 0; r < call->n_reads && status == SX_OK; r++) {
         status = bring_column(&inflater, &call->dictionaries[r]);
         if (status == SX_OK)
