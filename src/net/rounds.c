@@ -27,7 +27,8 @@ struct part_list {
 /* A round that the link has begun. */
 struct flight {
     struct part_list sends, receives;
-    size_t bytes; /* sent */
+    size_t bytes;     /* sent, */
+    size_t all_bytes; /* and received */
 };
 
 struct sx_rounds {
@@ -236,7 +237,7 @@ static size_t bytes_of(const struct part_list *list) {
 static enum sx_status take_off(struct sx_rounds *rounds, struct part_list *sends, struct part_list *receives,
                                struct sx_error *error) {
     struct sx_net *net = rounds->net;
-    const size_t bytes = bytes_of(sends);
+    const size_t bytes = bytes_of(sends), all_bytes = bytes + bytes_of(receives);
     pthread_mutex_lock(&net->lock);
     while (rounds->n_begun - rounds->n_ended == SX_LINK_FLIGHTS)
         sx_net_await(net, NULL);
@@ -247,7 +248,7 @@ static enum sx_status take_off(struct sx_rounds *rounds, struct part_list *sends
         rounds->link, place, sends->parts, sends->n, receives->parts, receives->n, gives_up, rounds, error);
     pthread_mutex_lock(&net->lock);
     if (status == SX_OK) {
-        rounds->flights[place] = (struct flight){*sends, *receives, bytes};
+        rounds->flights[place] = (struct flight){*sends, *receives, bytes, all_bytes};
         *sends = *receives = (struct part_list){0};
         rounds->n_begun++;
         sx_net_changed(net);
@@ -337,11 +338,15 @@ static void drop_pending(struct sx_rounds *rounds) {
     }
 }
 
-/* A round takes what waits when it is announced, and rounds go one after another. Announced far ahead it
- * would have little of ranks that are not that far, whose share of the links then has nothing to do. */
+/* A round takes what waits when it is announced, and rounds go one after another. Announced behind large ones
+ * it would have little of ranks that are not that far, whose share of the links then has nothing to do. */
 static bool may_begin(const struct sx_rounds *rounds) {
-    enum { MOST_UNDER_WAY = 2 };
-    return rounds->pending.first && rounds->n_begun - rounds->n_ended < MOST_UNDER_WAY;
+    enum { MOST_UNDER_WAY = 2, LARGE_BYTES = 128 << 20 };
+    size_t bytes = 0;
+    for (uint64_t i = rounds->n_ended; i < rounds->n_begun; i++)
+        bytes += rounds->flights[i % SX_LINK_FLIGHTS].all_bytes;
+    return rounds->pending.first &&
+           (rounds->n_begun - rounds->n_ended < MOST_UNDER_WAY || bytes < LARGE_BYTES);
 }
 
 static void *run(void *context) {

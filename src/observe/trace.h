@@ -28,7 +28,7 @@ struct sx_lane;
     X(CACHE, "cache", "cached ", "bytes", NULL)           \
     X(WAIT, "wait", "wait: ", NULL, NULL)                 \
     X(SYNC, "sync", "sync: ", NULL, NULL)                 \
-    X(COPY, "copy", "", "bytes", NULL)
+    X(COPY, "copy", "", "bytes", "copies")
 
 enum sx_span_kind {
 #define SX_SPAN_ENUM(name, category, prefix, first, second) SX_SPAN_##name,

@@ -14,11 +14,19 @@ struct scan_layout_block {
     struct sx_chunk_place kept; /* with length_bytes 0: nothing is */
 };
 
+/* Whether it is read straight into the device's memory, as far as its first row group tells. */
+static bool is_for_device(struct sx_scan *scan, const struct scan_batch *batch) {
+    struct sx_error untold = {0}; /* reading tells it */
+    struct sx_device_source *source;
+    return scan_device_source(scan, &scan->units[batch->first_unit], &source, &untold) != SX_OK || source;
+}
+
 void scan_layout_begin(struct sx_scan *scan, const struct scan_batch *batch,
                        const struct scan_selection *selections, struct scan_layout *out_layout) {
     struct sx_storage *storage = scan->storage;
     *out_layout = (struct scan_layout){.scan = scan, .batch = batch, .selections = selections};
-    if (batch->n_units < 2 || !storage->cache || storage->device_reader || !sx_pool_is_pinned(storage->pool))
+    if (batch->n_units < 2 || !storage->cache || !sx_pool_is_pinned(storage->pool) ||
+        is_for_device(scan, batch))
         return;
     out_layout->is_direct = sx_reader_is_direct(storage->reader, scan->files_bytes);
     if (out_layout->is_direct && sx_pool_alignment(storage->pool) % PAGE_BYTES != 0)

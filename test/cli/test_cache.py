@@ -100,6 +100,14 @@ def check_link(tables, path):
     require(on_host == on_device, f"in the host's memory: {on_host}")
 
 
+def check_copies(tables, path):
+    """The chunks of a column, one of each of two row groups, come by one copy."""
+    run(tables, "host", [SQL], "--trace", path).succeeded()
+    events = json.loads(pathlib.Path(path).read_text())["traceEvents"]
+    copies = sum(event["args"]["copies"] for event in events if event["ph"] == "X" and event["name"] == "upload of pinned memory")
+    require(copies == 3, f"{copies} copies of three columns")
+
+
 def check_ranges(tables):
     """Pages that one query prunes are asked for by another."""
     ranges = [(100, 300), (0, 2500), (2000, 2100), (0, ROWS), (100, 300)]
@@ -157,6 +165,7 @@ def cases(scratch):
         tables = make_tables(os.path.join(scratch, name), layout)
         yield f"hits, {name}", functools.partial(check_hits, tables)
         yield f"link, {name}", functools.partial(check_link, tables, os.path.join(scratch, f"{name}.json"))
+        yield f"copies, {name}", functools.partial(check_copies, tables, os.path.join(scratch, f"{name}-copies.json"))
         yield f"answers, {name}", functools.partial(check_answers, tables)
         yield f"three workers, {name}", functools.partial(check_answers, tables, "--threads", "3")
         for size in ("1", "12KB", "40KB"):

@@ -44,8 +44,9 @@ def check_answers(tables, cache, *options, **environment):
 
 
 def check_counts(tables, cache):
-    """Where the bytes of each scan came from, for two runs of a statement. (Between columns that are read there are gaps.)"""
-    (read, *_), (_, size, _) = cached(run(tables, "host", [ONCE] * 2, "--analyze"), 2)
+    """Where the bytes of each scan came from, for two runs of a statement. (Between columns that are read there are gaps, which are not kept.)"""
+    (read, *_), _ = cached(run(tables, cache, [ONCE] * 2, "--analyze"), 2)
+    _, (_, size, _) = cached(run(tables, "host", [ONCE] * 2, "--analyze"), 2)
     for sql, n_again in ((ONCE, 0), (TWICE, 1), (THRICE, 2)):
         counts = cached(run(tables, cache, [sql] * 2, "--analyze", "--threads", "1"), 2)
         wanted = [(read, 0, n_again * size), (read, 0, n_again * size) if cache == "off" else (0, size, n_again * size)]

@@ -65,7 +65,6 @@ struct cuda_stream {
     struct sx_stream base; /* first; base.pool is the stream's device memory */
     struct cuda_device *device;
     cudaStream_t handle;
-    bool is_first;             /* its kernels get room before others' */
     struct sx_pool *host_pool; /* tensors in host memory: batch_to_host */
     struct cuda_allocator *allocator;
     struct cuda_control *control; /* on the device */
@@ -250,12 +249,6 @@ enum sx_status sx_cuda_io_pool_create(const struct sx_backend *backend, struct s
 /* See struct sx_backend. */
 enum sx_status sx_cuda_link_measure(const struct sx_backend *backend, struct sx_pool *io_pool,
                                     double *out_bytes_per_second, struct sx_error *error);
-
-/* ---- stream.c ---- */
-
-/* As sx_cuda_stream_create makes one, but its kernels get room on the device before others'. */
-SX_MUST_CHECK enum sx_status cuda_first_stream_create(const struct sx_backend *backend, struct sx_pool *pool,
-                                                      struct sx_stream **out_stream, struct sx_error *error);
 
 /* ---- the primitives: see struct sx_backend_ops ---- */
 

@@ -65,7 +65,7 @@ static enum sx_status bring(struct cuda_stream *stream, const struct cuda_bring_
         bytes += (int64_t)copies[i].bytes;
     const int64_t began_ns = sx_span_begin(stream->base.lane);
     const enum sx_status status = cuda_bring_ahead(stream, copies, n);
-    sx_span_end(stream->base.lane, SX_SPAN_COPY, "upload of pinned memory", began_ns, bytes, 0);
+    sx_span_end(stream->base.lane, SX_SPAN_COPY, "upload of pinned memory", began_ns, bytes, n);
     return status;
 }
 

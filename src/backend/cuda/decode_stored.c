@@ -65,7 +65,7 @@ enum sx_status decode_bring_listed(struct decode_call *call) {
         bytes += (int64_t)call->copies[i].bytes;
     call->n_copies = 0;
     SX_TRY(cuda_bring(call->stream, call->copies, n));
-    sx_span_end(lane, SX_SPAN_COPY, "upload of pinned memory", began_ns, bytes, 0);
+    sx_span_end(lane, SX_SPAN_COPY, "upload of pinned memory", began_ns, bytes, n);
     return SX_OK;
 }
 

@@ -176,7 +176,7 @@ void sx_cuda_stream_destroy(struct sx_stream *base) {
     if (!stream)
         return;
     stream->base.lane = NULL;
-    if (!stream->is_first && cuda_choose_device(stream->device->ordinal) == cudaSuccess && reset(stream))
+    if (cuda_choose_device(stream->device->ordinal) == cudaSuccess && reset(stream))
         keep_idle(stream);
     else
         cuda_stream_free(stream);
@@ -189,7 +189,6 @@ static enum sx_status create(struct cuda_device *device, bool is_first, struct c
     if (!stream)
         return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for a stream");
     stream->device = device;
-    stream->is_first = is_first;
     enum sx_status status = create_parts(stream, is_first, error);
     if (status != SX_OK) {
         cuda_stream_free(stream);
@@ -209,16 +208,6 @@ enum sx_status sx_cuda_stream_create(const struct sx_backend *backend, struct sx
     stream->base.backend = backend;
     stream->base.cancel = cancel;
     stream->base.error = (struct sx_error){0};
-    stream->host_pool = pool;
-    *out_stream = &stream->base;
-    return SX_OK;
-}
-
-enum sx_status cuda_first_stream_create(const struct sx_backend *backend, struct sx_pool *pool,
-                                        struct sx_stream **out_stream, struct sx_error *error) {
-    struct cuda_stream *stream;
-    SX_TRY(create((struct cuda_device *)(uintptr_t)backend, true, &stream, error));
-    stream->base.backend = backend;
     stream->host_pool = pool;
     *out_stream = &stream->base;
     return SX_OK;
@@ -432,7 +421,7 @@ enum sx_status cuda_upload(struct cuda_stream *stream, void *device, const void 
         stream->staging_used += n;
         done += n;
     }
-    sx_span_end(stream->base.lane, SX_SPAN_COPY, "upload", began_ns, (int64_t)bytes, 0);
+    sx_span_end(stream->base.lane, SX_SPAN_COPY, "upload", began_ns, (int64_t)bytes, 1);
     return SX_OK;
 }
 
@@ -446,7 +435,7 @@ enum sx_status cuda_uploads_issue(struct cuda_stream *stream, struct cuda_copies
     cuda_copy_several(stream->handle, uploads);
     uploads->n = 0;
     SX_TRY(cuda_launched(stream, "copies to the device"));
-    sx_span_end(stream->base.lane, SX_SPAN_COPY, "upload", began_ns, bytes, 0);
+    sx_span_end(stream->base.lane, SX_SPAN_COPY, "upload", began_ns, bytes, 1);
     return SX_OK;
 }
 
@@ -468,7 +457,7 @@ enum sx_status cuda_upload_pinned(struct cuda_stream *stream, void *device, cons
     const int64_t began_ns = sx_span_begin(stream->base.lane);
     SX_TRY(cuda_check(stream, cudaMemcpyAsync(device, from, bytes, cudaMemcpyHostToDevice, stream->handle),
                       "a copy to the device"));
-    sx_span_end(stream->base.lane, SX_SPAN_COPY, "upload of pinned memory", began_ns, (int64_t)bytes, 0);
+    sx_span_end(stream->base.lane, SX_SPAN_COPY, "upload of pinned memory", began_ns, (int64_t)bytes, 1);
     return SX_OK;
 }
 
@@ -505,7 +494,7 @@ enum sx_status cuda_download(struct cuda_stream *stream, void *to, const void *d
         memcpy((char *)to + done, stream->staging, n);
         done += n;
     }
-    sx_span_end(stream->base.lane, SX_SPAN_COPY, "download", began_ns, (int64_t)bytes, 0);
+    sx_span_end(stream->base.lane, SX_SPAN_COPY, "download", began_ns, (int64_t)bytes, 1);
     return SX_OK;
 }
 

@@ -366,8 +366,7 @@ static enum sx_status prepare(struct nccl_link *link, const struct sx_backend *b
     SX_TRY(check(&link->nccl, link->nccl.ncclGetVersion(&version), "ncclGetVersion", error));
     snprintf(link->name, sizeof link->name, "NCCL %d.%d.%d", version / 10000, version / 100 % 100,
              version % 100);
-    /* each of a round's kernels waits for all others' blocks */
-    SX_TRY(cuda_first_stream_create(backend, pool, &link->stream, error));
+    SX_TRY(sx_cuda_stream_create(backend, pool, NULL, &link->stream, error));
     link->cuda = cuda_stream_of(link->stream);
     cudaError_t result = cuda_choose_device(link->cuda->device->ordinal);
     for (int f = 0; f < SX_LINK_FLIGHTS && result == cudaSuccess; f++)
