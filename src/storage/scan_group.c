@@ -112,6 +112,8 @@ static enum sx_status select_units(struct sx_scan *scan, const struct scan_batch
                                    struct sx_error *error) {
     for (int i = 0; i < batch->n_units; i++) {
         const struct scan_unit *unit = &scan->units[batch->first_unit + i];
+        if (scan_is_cancelled(scan))
+            return sx_error_set(error, SX_CANCELLED, "the query was cancelled");
         SX_TRY(scan_select(scan, unit, &selections[i], error));
         const int64_t rows = scan_unit_rows(scan, unit), kept = sx_row_ranges_rows(&selections[i].rows);
         tally->pruned_rows += rows - kept;

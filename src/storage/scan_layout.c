@@ -14,19 +14,28 @@ struct scan_layout_block {
     struct sx_chunk_place kept; /* with length_bytes 0: nothing is */
 };
 
-/* Whether it is read straight into the device's memory, as far as its first row group tells. */
-static bool is_for_device(struct sx_scan *scan, const struct scan_batch *batch) {
+/* Whether several row groups are read, and not straight into the device's memory, as far as the first one
+ * tells. */
+static bool is_worth_it(struct sx_scan *scan, const struct scan_batch *batch,
+                        const struct scan_selection *selections) {
+    struct sx_device_source *source = NULL;
     struct sx_error untold = {0}; /* reading tells it */
-    struct sx_device_source *source;
-    return scan_device_source(scan, &scan->units[batch->first_unit], &source, &untold) != SX_OK || source;
+    int n = 0;
+    for (int i = 0; i < batch->n_units && n < 2; i++) {
+        if (sx_row_ranges_rows(&selections[i].rows) == 0)
+            continue;
+        if (n++ == 0 &&
+            scan_device_source(scan, &scan->units[batch->first_unit + i], &source, &untold) != SX_OK)
+            return false;
+    }
+    return n > 1 && !source;
 }
 
 void scan_layout_begin(struct sx_scan *scan, const struct scan_batch *batch,
                        const struct scan_selection *selections, struct scan_layout *out_layout) {
     struct sx_storage *storage = scan->storage;
     *out_layout = (struct scan_layout){.scan = scan, .batch = batch, .selections = selections};
-    if (batch->n_units < 2 || !storage->cache || !sx_pool_is_pinned(storage->pool) ||
-        is_for_device(scan, batch))
+    if (!storage->cache || !sx_pool_is_pinned(storage->pool) || !is_worth_it(scan, batch, selections))
         return;
     out_layout->is_direct = sx_reader_is_direct(storage->reader, scan->files_bytes);
     if (out_layout->is_direct && sx_pool_alignment(storage->pool) % PAGE_BYTES != 0)
@@ -61,7 +70,13 @@ static size_t room_of(const struct scan_layout *layout, int64_t offset, int64_t 
     return (lead_of(layout, offset) + (size_t)length_bytes + unit - 1) / unit * unit;
 }
 
-/* What the column's chunks from the unit on need that are not in the cache, up to a block's size. */
+/* Whether a cache has it, the host's or what the query keeps on the device. */
+static bool is_cached(const struct sx_scan *scan, int column, const struct sx_chunk_place *place) {
+    return sx_chunk_cache_has(scan->storage->cache, place) ||
+           (scan->reuse && scan->n_readers[column] > 1 && sx_chunk_cache_has(scan->reuse->places, place));
+}
+
+/* What the column's chunks from the unit on need that are in no cache, up to a block's size. */
 static size_t bytes_to_come(const struct scan_layout *layout, const struct scan_unit *from, int column,
                             int *out_n) {
     const struct sx_scan *scan = layout->scan;
@@ -72,7 +87,7 @@ static size_t bytes_to_come(const struct scan_layout *layout, const struct scan_
         const struct sx_chunk_meta *chunk = scan_chunk(scan, unit, column);
         const struct sx_chunk_place place = {scan->files[unit->file].stamp, sx_chunk_begin(chunk),
                                              chunk->stored_bytes};
-        if (!scan_layout_has(layout, unit, column) || sx_chunk_cache_has(scan->storage->cache, &place))
+        if (!scan_layout_has(layout, unit, column) || is_cached(scan, column, &place))
             continue;
         const size_t room = room_of(layout, place.offset, place.length_bytes);
         if (bytes + room > layout->most_bytes)
@@ -99,10 +114,10 @@ void scan_layout_take(struct scan_layout *layout, const struct scan_unit *unit, 
                       struct sx_read *read) {
     struct scan_layout_block *block = layout->blocks ? &layout->blocks[column] : NULL;
     const size_t room = room_of(layout, read->offset, read->length_bytes);
-    if (!block || layout->is_refused || !scan_layout_has(layout, unit, column))
+    if (!block || !scan_layout_has(layout, unit, column))
         return;
     if ((!block->buffer || block->used_bytes + room > block->buffer->size_bytes) &&
-        !open_block(layout, unit, column, block))
+        (layout->is_refused || !open_block(layout, unit, column, block)))
         return;
     if (block->used_bytes + room > block->buffer->size_bytes)
         return;

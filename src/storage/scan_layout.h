@@ -22,7 +22,7 @@ void scan_layout_begin(struct sx_scan *scan, const struct scan_batch *batch,
                        const struct scan_selection *selections, struct scan_layout *out_layout);
 void scan_layout_end(struct scan_layout *layout);
 
-/* Whether the column's chunk of the unit has a place in it: it is read, and as a whole. */
+/* Whether the column's chunk of the unit may have a place in it: it is read, and as a whole. */
 bool scan_layout_has(const struct scan_layout *layout, const struct scan_unit *unit, int column);
 /* Room for it as sx_read has it, where there is memory. */
 void scan_layout_take(struct scan_layout *layout, const struct scan_unit *unit, int column,

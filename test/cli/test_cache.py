@@ -102,7 +102,7 @@ def check_link(tables, path):
 
 def check_copies(tables, path):
     """The chunks of a column, one of each of two row groups, come by one copy."""
-    run(tables, "host", [SQL], "--trace", path).succeeded()
+    run(tables, "host", [SQL], "--trace", path, "--threads", "1").succeeded()
     events = json.loads(pathlib.Path(path).read_text())["traceEvents"]
     copies = sum(event["args"]["copies"] for event in events if event["ph"] == "X" and event["name"] == "upload of pinned memory")
     require(copies == 3, f"{copies} copies of three columns")

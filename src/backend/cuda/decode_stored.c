@@ -133,8 +133,8 @@ static int64_t list_wanted(const struct decode_inflater *inflater, struct decode
         for (int32_t i = 0; i < column->n_pages; i++) {
             struct sx_decoder *decoder = column->listed[i].decoder;
             if (decoder != last && decoder->chunk.n_spans == 1 &&
-                is_for_device(inflater, decoder->chunk.spec.codec) &&
-                decode_span_is_wanted(call->stream->device, decoder, 0))
+                decode_span_is_wanted(call->stream->device, decoder, 0) &&
+                is_for_device(inflater, decoder->chunk.spec.codec))
                 wanted[n++] = (struct decode_wanted){decoder, 0};
             last = decoder;
         }

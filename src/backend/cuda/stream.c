@@ -432,10 +432,11 @@ enum sx_status cuda_uploads_issue(struct cuda_stream *stream, struct cuda_copies
         return SX_OK;
     for (int i = 0; i < uploads->n; i++)
         bytes += uploads->of[i].bytes;
+    const int n = uploads->n;
     cuda_copy_several(stream->handle, uploads);
     uploads->n = 0;
     SX_TRY(cuda_launched(stream, "copies to the device"));
-    sx_span_end(stream->base.lane, SX_SPAN_COPY, "upload", began_ns, bytes, 1);
+    sx_span_end(stream->base.lane, SX_SPAN_COPY, "upload", began_ns, bytes, n);
     return SX_OK;
 }
 
