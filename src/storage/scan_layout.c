@@ -70,13 +70,7 @@ static size_t room_of(const struct scan_layout *layout, int64_t offset, int64_t 
     return (lead_of(layout, offset) + (size_t)length_bytes + unit - 1) / unit * unit;
 }
 
-/* Whether a cache has it, the host's or what the query keeps on the device. */
-static bool is_cached(const struct sx_scan *scan, int column, const struct sx_chunk_place *place) {
-    return sx_chunk_cache_has(scan->storage->cache, place) ||
-           (scan->reuse && scan->n_readers[column] > 1 && sx_chunk_cache_has(scan->reuse->places, place));
-}
-
-/* What the column's chunks from the unit on need that are in no cache, up to a block's size. */
+/* What the column's chunks from the unit on need that are not in the cache, up to a block's size. */
 static size_t bytes_to_come(const struct scan_layout *layout, const struct scan_unit *from, int column,
                             int *out_n) {
     const struct sx_scan *scan = layout->scan;
@@ -87,7 +81,7 @@ static size_t bytes_to_come(const struct scan_layout *layout, const struct scan_
         const struct sx_chunk_meta *chunk = scan_chunk(scan, unit, column);
         const struct sx_chunk_place place = {scan->files[unit->file].stamp, sx_chunk_begin(chunk),
                                              chunk->stored_bytes};
-        if (!scan_layout_has(layout, unit, column) || is_cached(scan, column, &place))
+        if (!scan_layout_has(layout, unit, column) || sx_chunk_cache_has(scan->storage->cache, &place))
             continue;
         const size_t room = room_of(layout, place.offset, place.length_bytes);
         if (bytes + room > layout->most_bytes)
