@@ -6,11 +6,11 @@
 
 #include "storage/file.h"
 
-enum { LEAST_ALIGNMENT = 4096, MOST_ALIGNMENT = 64 << 10 };
+enum { MOST_ALIGNMENT = 64 << 10 };
 
 /* The alignment that direct reads of the file want; 0: it takes none. */
 static size_t direct_alignment(int fd) {
-    size_t alignment = LEAST_ALIGNMENT;
+    size_t alignment = SX_DIRECT_PAGE_BYTES;
 #ifdef STATX_DIOALIGN
     struct statx found;
     if (statx(fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &found) == 0 && found.stx_mask & STATX_DIOALIGN) {
@@ -42,7 +42,7 @@ enum sx_status sx_direct_prepare(struct sx_pool *pool, struct sx_read *read, siz
     const int64_t begin = read->offset / unit * unit;
     const int64_t end = (read->offset + read->length_bytes + unit - 1) / unit * unit;
     const size_t length = (size_t)(end - begin), asked = (size_t)(read->offset + read->length_bytes - begin);
-    if (read->buffer && alignment == LEAST_ALIGNMENT) {
+    if (read->buffer && alignment == SX_DIRECT_PAGE_BYTES) {
         read->bytes = read->to;
         *out_transfer = (struct sx_transfer){begin, length, asked, read->to - (read->offset - begin)};
         return SX_OK;

@@ -12,6 +12,9 @@ enum sx_io {
     SX_IO_DEVICE    /* to the device's memory where that can be (device_reader.h), else as AUTO */
 };
 
+/* Of files that are read past the page cache, at least. */
+enum { SX_DIRECT_PAGE_BYTES = 4096 };
+
 struct sx_reader;
 
 /* Thread-safe. A call reads on its own thread. `direct_pool`: for what is read past the page cache; should be
@@ -32,7 +35,7 @@ struct sx_read {
     /* Out: one reference, the caller's, also after a failure where it is not NULL. In: NULL, or a buffer with
      * room for it at `to`, */
     struct sx_buffer *buffer;
-    uint8_t *to; /* which may not be taken; past the page cache it is as far behind a page of 4 KiB as the
+    uint8_t *to; /* which may not be taken; past the page cache it is as far behind such a page as the
                     bytes in the file, and all pages that it touches are its own */
     const uint8_t *bytes; /* out: in the buffer */
     bool is_cold;         /* out: not all of it was in the page cache */

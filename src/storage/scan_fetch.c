@@ -18,11 +18,6 @@ static enum sx_status no_memory(struct sx_error *error) {
 
 /* ---- spans ---- */
 
-static const struct sx_page_places *places_of(const struct fetch *fetch, int column) {
-    const struct sx_page_places *places = fetch->selection->places;
-    return places && places[column].places ? &places[column] : NULL;
-}
-
 static struct span *add_span(struct fetch *fetch, int column, int page, int64_t offset,
                              int64_t length_bytes) {
     struct span *span = &fetch->spans[fetch->n_spans++];
@@ -37,7 +32,7 @@ static struct span *add_span(struct fetch *fetch, int column, int page, int64_t 
 
 static void add_column_spans(struct fetch *fetch, int column) {
     const struct sx_chunk_meta *chunk = scan_chunk(fetch->scan, fetch->unit, column);
-    const struct sx_page_places *places = places_of(fetch, column);
+    const struct sx_page_places *places = scan_places(fetch->selection, column);
     int64_t begin = sx_chunk_begin(chunk);
     if (!places) {
         struct span *whole = add_span(fetch, column, -1, begin, chunk->stored_bytes);
@@ -57,7 +52,7 @@ static enum sx_status list_spans(struct fetch *fetch, struct sx_error *error) {
     const int n_columns = fetch->scan->n_columns;
     size_t most = 0;
     for (int c = 0; c < n_columns; c++)
-        most += places_of(fetch, c) ? (size_t)places_of(fetch, c)->count + 1 : 1;
+        most += scan_places(fetch->selection, c) ? (size_t)scan_places(fetch->selection, c)->count + 1 : 1;
     fetch->spans = SX_ARENA_ARRAY(&fetch->arena, most, struct span);
     fetch->order = SX_ARENA_ARRAY(&fetch->arena, most, int);
     fetch->extents = SX_ARENA_ARRAY(&fetch->arena, most, struct extent);
@@ -253,7 +248,7 @@ static enum sx_status walk_page(const struct fetch *fetch, struct sx_page_walk *
 /* The pages of a chunk of which only some were read. */
 static enum sx_status walk_places(struct fetch *fetch, struct sx_page_walk *walk, int column,
                                   struct sx_error *error) {
-    const struct sx_page_places *places = places_of(fetch, column);
+    const struct sx_page_places *places = scan_places(fetch->selection, column);
     int at = fetch->first_span[column], end = fetch->first_span[column + 1];
     if (at < end && fetch->spans[at].page < 0)
         SX_TRY(walk_head(fetch, walk, &fetch->spans[at++], error));
@@ -285,7 +280,7 @@ static enum sx_status walk_column(struct fetch *fetch, int column, struct sx_pag
         .chunk = scan_chunk(fetch->scan, fetch->unit, column),
         .list = list,
     };
-    if (places_of(fetch, column))
+    if (scan_places(fetch->selection, column))
         return walk_places(fetch, &walk, column, error);
     return walk_chunk(fetch, &walk, &fetch->spans[fetch->first_span[column]], error);
 }

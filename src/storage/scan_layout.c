@@ -5,7 +5,7 @@
 /* A copy engine takes about as long for the bytes of several blocks as for those of one. */
 static const size_t most_block_bytes = (size_t)8 << 20;
 static const int64_t most_chunk_bytes = (int64_t)2 << 20; /* of larger ones each is worth a copy */
-enum { LEAST_CACHED_BLOCKS = 16, PAGE_BYTES = 4096, LINE_BYTES = 64 };
+enum { LEAST_CACHED_BLOCKS = 16, LINE_BYTES = 64 };
 
 /* What a column's chunks are being read into. */
 struct scan_layout_block {
@@ -38,7 +38,7 @@ void scan_layout_begin(struct sx_scan *scan, const struct scan_batch *batch,
     if (!storage->cache || !sx_pool_is_pinned(storage->pool) || !is_worth_it(scan, batch, selections))
         return;
     out_layout->is_direct = sx_reader_is_direct(storage->reader, scan->files_bytes);
-    if (out_layout->is_direct && sx_pool_alignment(storage->pool) % PAGE_BYTES != 0)
+    if (out_layout->is_direct && sx_pool_alignment(storage->pool) % SX_DIRECT_PAGE_BYTES != 0)
         return;
     const size_t part = sx_chunk_cache_usage(storage->cache).limit_bytes / LEAST_CACHED_BLOCKS;
     out_layout->most_bytes = part < most_block_bytes ? part : most_block_bytes;
@@ -55,18 +55,17 @@ void scan_layout_end(struct scan_layout *layout) {
 bool scan_layout_has(const struct scan_layout *layout, const struct scan_unit *unit, int column) {
     const int64_t index = unit - &layout->scan->units[layout->batch->first_unit];
     const struct scan_selection *selection = &layout->selections[index];
-    const bool is_whole = !selection->places || !selection->places[column].places;
-    return layout->blocks && sx_row_ranges_rows(&selection->rows) > 0 && is_whole &&
+    return layout->blocks && sx_row_ranges_rows(&selection->rows) > 0 && !scan_places(selection, column) &&
            scan_chunk(layout->scan, unit, column)->stored_bytes <= most_chunk_bytes;
 }
 
 /* How far into its room the chunk begins: read past the page cache it comes with all of its pages. */
 static size_t lead_of(const struct scan_layout *layout, int64_t offset) {
-    return layout->is_direct ? (size_t)(offset % PAGE_BYTES) : 0;
+    return layout->is_direct ? (size_t)(offset % SX_DIRECT_PAGE_BYTES) : 0;
 }
 
 static size_t room_of(const struct scan_layout *layout, int64_t offset, int64_t length_bytes) {
-    const size_t unit = layout->is_direct ? PAGE_BYTES : LINE_BYTES;
+    const size_t unit = layout->is_direct ? SX_DIRECT_PAGE_BYTES : LINE_BYTES;
     return (lead_of(layout, offset) + (size_t)length_bytes + unit - 1) / unit * unit;
 }
 
@@ -106,10 +105,8 @@ static bool open_block(struct scan_layout *layout, const struct scan_unit *unit,
 
 void scan_layout_take(struct scan_layout *layout, const struct scan_unit *unit, int column,
                       struct sx_read *read) {
-    struct scan_layout_block *block = layout->blocks ? &layout->blocks[column] : NULL;
+    struct scan_layout_block *block = &layout->blocks[column];
     const size_t room = room_of(layout, read->offset, read->length_bytes);
-    if (!block || !scan_layout_has(layout, unit, column))
-        return;
     if ((!block->buffer || block->used_bytes + room > block->buffer->size_bytes) &&
         (layout->is_refused || !open_block(layout, unit, column, block)))
         return;

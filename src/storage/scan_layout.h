@@ -24,7 +24,7 @@ void scan_layout_end(struct scan_layout *layout);
 
 /* Whether the column's chunk of the unit may have a place in it: it is read, and as a whole. */
 bool scan_layout_has(const struct scan_layout *layout, const struct scan_unit *unit, int column);
-/* Room for it as sx_read has it, where there is memory. */
+/* Room for one that it has, as sx_read has it, where there is memory. */
 void scan_layout_take(struct scan_layout *layout, const struct scan_unit *unit, int column,
                       struct sx_read *read);
 

@@ -106,6 +106,10 @@ struct scan_selection {
     struct sx_row_ranges rows;     /* none: pruned */
     struct sx_page_places *places; /* for each column of the request; NULL: every page is wanted */
 };
+/* NULL: the column's chunk is read as a whole. */
+static inline const struct sx_page_places *scan_places(const struct scan_selection *selection, int column) {
+    return selection->places && selection->places[column].places ? &selection->places[column] : NULL;
+}
 
 /* How much a way of pruning looked at and dropped; it is given up when it does not pay. */
 struct scan_profit {

@@ -354,8 +354,9 @@ enum sx_status chunk_make(struct conformance *c, const struct column_case *kind,
 }
 
 struct sx_stored_chunk chunk_stored(struct conformance *c, const struct chunk *chunk) {
-    const int n_spans[] = {0, 1, chunk->n_pages};
-    const uint64_t kind = below(c, 3);
+    /* none, the chunk, its pages; or the chunk, and in it the first page */
+    const int n_spans[] = {0, 1, chunk->n_pages, chunk->n_pages > 0 ? 2 : 1};
+    const uint64_t kind = below(c, 4);
     return (struct sx_stored_chunk){.spec = chunk->spec,
                                     .pages = chunk->pages,
                                     .n_pages = chunk->n_pages,

@@ -76,14 +76,18 @@ void decode_inflate_count(struct decode_inflater *inflater, const struct decode_
     }
 }
 
+bool decode_inflates_there(const struct decode_inflater *inflater, enum sx_parquet_codec codec) {
+    return !inflater->call->way->inflates_here &&
+           cuda_inflate_pays(inflater->call->stream->device, codec, inflater->sizes[codec].most,
+                             inflater->sizes[codec].all);
+}
+
 /* Whether the device may have it. */
 static bool is_for_device(const struct decode_inflater *inflater, const struct decode_piece *piece,
                           size_t stored_bytes) {
     const enum sx_parquet_codec codec = piece->decoder->chunk.spec.codec;
-    return !inflater->call->way->inflates_here &&
-           cuda_inflate_takes(codec, stored_bytes, piece->plain_bytes) &&
-           cuda_inflate_pays(inflater->call->stream->device, codec, inflater->sizes[codec].most,
-                             inflater->sizes[codec].all);
+    return cuda_inflate_takes(codec, stored_bytes, piece->plain_bytes) &&
+           decode_inflates_there(inflater, codec);
 }
 
 enum sx_status decode_inflate(struct decode_inflater *inflater, const struct decode_piece *piece) {

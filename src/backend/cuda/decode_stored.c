@@ -115,12 +115,11 @@ enum sx_status decode_span_bring(struct decode_call *call, struct sx_decoder *de
     return SX_OK;
 }
 
-/* Not of what the host decompresses. */
-static bool is_for_device(const struct decode_inflater *inflater, enum sx_parquet_codec codec) {
-    return codec == SX_CODEC_UNCOMPRESSED ||
-           (!inflater->call->way->inflates_here &&
-            cuda_inflate_pays(inflater->call->stream->device, codec, inflater->sizes[codec].most,
-                              inflater->sizes[codec].all));
+/* Not what the host decompresses. */
+static bool is_wanted(const struct decode_inflater *inflater, const struct sx_decoder *decoder) {
+    const enum sx_parquet_codec codec = decoder->chunk.spec.codec;
+    return decoder->chunk.n_spans == 1 && decode_span_is_wanted(inflater->call->stream->device, decoder, 0) &&
+           (codec == SX_CODEC_UNCOMPRESSED || decode_inflates_there(inflater, codec));
 }
 
 /* Chunks of which a page is listed, and that are one span. */
@@ -132,9 +131,7 @@ static int64_t list_wanted(const struct decode_inflater *inflater, struct decode
         struct sx_decoder *last = NULL;
         for (int32_t i = 0; i < column->n_pages; i++) {
             struct sx_decoder *decoder = column->listed[i].decoder;
-            if (decoder != last && decoder->chunk.n_spans == 1 &&
-                decode_span_is_wanted(call->stream->device, decoder, 0) &&
-                is_for_device(inflater, decoder->chunk.spec.codec))
+            if (decoder != last && is_wanted(inflater, decoder))
                 wanted[n++] = (struct decode_wanted){decoder, 0};
             last = decoder;
         }
@@ -151,12 +148,12 @@ static enum sx_status bring_runs(struct decode_inflater *inflater) {
     struct decode_wanted *wanted = calloc(room, sizeof *wanted);
     const int64_t n = wanted ? list_wanted(inflater, wanted) : 0;
     enum sx_status status = SX_OK;
-    if (n > 0)
-        status = cuda_bring_begin(call->stream);
-    if (n > 0 && status == SX_OK)
-        status = reserve_copies(call, n);
-    if (n > 0 && status == SX_OK)
-        call->n_copies += decode_runs_place(call->stream, wanted, n, call->copies + call->n_copies);
+    if (n == 0)
+        goto out;
+    SX_GO(cuda_bring_begin(call->stream));
+    SX_GO(reserve_copies(call, n));
+    call->n_copies += decode_runs_place(call->stream, wanted, n, call->copies + call->n_copies);
+out:
     free(wanted);
     return status;
 }

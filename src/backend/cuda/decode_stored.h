@@ -45,6 +45,8 @@ static inline bool decode_is_compressed(const struct sx_decoder *decoder, int in
 
 /* A column's pages that may have to be decompressed, before any of the call is. */
 void decode_inflate_count(struct decode_inflater *inflater, const struct decode_column *column);
+/* Whether pages of that codec, which the device serves, are many and long enough for it. */
+bool decode_inflates_there(const struct decode_inflater *inflater, enum sx_parquet_codec codec);
 /* Decompresses on the host and uploads, or lists it for the device. */
 SX_MUST_CHECK enum sx_status decode_inflate(struct decode_inflater *inflater,
                                             const struct decode_piece *piece);
