@@ -68,15 +68,15 @@ struct sx_join {
 
     /* set by join_finish */
     int64_t rows;
-    struct cuda_join_range *ranges; /* [n_keys] */
-    struct sx_tensor *keys;         /* [n_keys], FLAT */
-    struct sx_tensor *payload;      /* [n_payload]; with payload_rows without values */
-    struct sx_buffer *marks;        /* a byte per row */
-
-    /* set by join_build */
+    struct cuda_join_range *ranges;    /* [n_keys] */
+    struct sx_tensor *keys;            /* [n_keys], FLAT */
+    struct sx_tensor *payload;         /* [n_payload]; with payload_rows without values */
     struct sx_buffer *payload_rows;    /* NULL: payload has the values */
     uint32_t *rows_at, *rows_valid_at; /* [n_payload]: bytes into a row; rows_valid_at 0: no nulls */
     uint32_t rows_step;                /* bytes of a row */
+    struct sx_buffer *marks;           /* a byte per row */
+
+    /* set by join_build */
     bool has_duplicates;
     struct cuda_join_table table;
     struct sx_buffer *key_list, *slots, *starts, *runs; /* what it points to */
@@ -97,8 +97,15 @@ void cuda_join_lookup_release(const struct sx_join *join, struct join_lookup *lo
 /* The table with its filter, of a join with one key; any stream may use it. */
 SX_MUST_CHECK enum sx_status cuda_join_filtered(struct cuda_stream *stream, const struct sx_join *join,
                                                 struct cuda_join_table *out_table);
-/* Puts the payload into rows where that pays. Who reads them waits for the stream first. */
-SX_MUST_CHECK enum sx_status cuda_join_make_rows(struct cuda_stream *stream, struct sx_join *join);
+int64_t cuda_join_count_batches(const struct sx_join *join);
+/* Column i of all batches, which leaves them; flat or coded, behind each other. */
+SX_MUST_CHECK enum sx_status cuda_join_take_column(struct cuda_stream *stream, struct sx_join *join, int i,
+                                                   struct sx_tensor *out);
+/* The batches have it no more. */
+void cuda_join_drop_column(struct sx_join *join, int i);
+/* The payload of all batches, which leaves them; in rows where that pays. Who reads it waits for the stream
+ * first. */
+SX_MUST_CHECK enum sx_status cuda_join_take_payload(struct cuda_stream *stream, struct sx_join *join);
 /* Whether the only key is DICT with fewer entries than `rows`, so that these are looked up. */
 bool cuda_join_is_coded(const struct sx_join *join, const struct sx_tensor *keys, int64_t rows);
 

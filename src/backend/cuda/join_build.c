@@ -31,7 +31,7 @@ static enum sx_status wait_for_workers(struct cuda_stream *stream, const struct 
     return SX_OK;
 }
 
-static int64_t count_batches(const struct sx_join *join) {
+int64_t cuda_join_count_batches(const struct sx_join *join) {
     int64_t n = 0;
     for (int w = 0; w < join->n_workers; w++)
         n += join->workers[w].n_batches;
@@ -54,10 +54,15 @@ static enum sx_status concat_parts(struct cuda_stream *stream, struct sx_type ty
                           out);
 }
 
-/* Column i of all batches, which leaves them. */
-static enum sx_status take_column(struct cuda_stream *stream, struct sx_join *join, int i,
-                                  struct sx_tensor *out) {
-    const int64_t n = count_batches(join);
+void cuda_join_drop_column(struct sx_join *join, int i) {
+    for (int w = 0; w < join->n_workers; w++)
+        for (int64_t b = 0; b < join->workers[w].n_batches; b++)
+            sx_tensor_release(&join->workers[w].batches[b].columns[i]);
+}
+
+enum sx_status cuda_join_take_column(struct cuda_stream *stream, struct sx_join *join, int i,
+                                     struct sx_tensor *out) {
+    const int64_t n = cuda_join_count_batches(join);
     const struct sx_tensor **parts = calloc((size_t)n + 1, sizeof *parts);
     if (!parts)
         return sx_error_set(&stream->base.error, SX_OUT_OF_MEMORY, "no memory for a join's build side");
@@ -67,9 +72,8 @@ static enum sx_status take_column(struct cuda_stream *stream, struct sx_join *jo
             parts[at++] = &join->workers[w].batches[b].columns[i];
     enum sx_status status = concat_parts(stream, join->types[i], i >= join->n_keys, parts, n, out);
     free(parts);
-    for (int w = 0; w < join->n_workers && status == SX_OK; w++)
-        for (int64_t b = 0; b < join->workers[w].n_batches; b++)
-            sx_tensor_release(&join->workers[w].batches[b].columns[i]);
+    if (status == SX_OK)
+        cuda_join_drop_column(join, i);
     return status;
 }
 
@@ -104,9 +108,8 @@ enum sx_status sx_cuda_join_finish(struct sx_stream *base, struct sx_join *join,
     SX_GO(wait_for_workers(stream, join));
     join->rows = count_rows(join);
     for (int k = 0; k < join->n_keys; k++)
-        SX_GO(take_column(stream, join, k, &join->keys[k]));
-    for (int k = 0; k < join->n_payload; k++)
-        SX_GO(take_column(stream, join, join->n_keys + k, &join->payload[k]));
+        SX_GO(cuda_join_take_column(stream, join, k, &join->keys[k]));
+    SX_GO(cuda_join_take_payload(stream, join));
     if (join->track_matches)
         SX_GO(make_marks(stream, join));
     SX_GO(find_ranges(stream, join, &ranges));
@@ -257,6 +260,5 @@ enum sx_status sx_cuda_join_build(struct sx_stream *base, struct sx_join *join, 
     SX_TRY(cuda_enter(base, &stream));
     if (join->n_keys == 0)
         return SX_OK;
-    SX_TRY(cuda_join_make_rows(stream, join));
     return make_table(stream, join);
 }

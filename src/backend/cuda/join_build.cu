@@ -150,10 +150,10 @@ void cuda_join_claim(cudaStream_t stream, const struct cuda_join_table *table, i
     const struct word_key word = {table->keys.first};
     const struct any_keys any = {table->keys.all, table->keys.n};
     if (any.keys)
-        SX_LAUNCH(claim, cuda_blocks(rows), CUDA_THREADS, 0, stream, *table, any, rows, out_slots,
+        SX_LAUNCH(claim, cuda_many_blocks(rows), CUDA_THREADS, 0, stream, *table, any, rows, out_slots,
                   duplicates);
     else
-        SX_LAUNCH(claim, cuda_blocks(rows), CUDA_THREADS, 0, stream, *table, word, rows, out_slots,
+        SX_LAUNCH(claim, cuda_many_blocks(rows), CUDA_THREADS, 0, stream, *table, word, rows, out_slots,
                   duplicates);
 }
 void cuda_join_count(cudaStream_t stream, const int64_t *slots, int64_t rows, int64_t *counts,

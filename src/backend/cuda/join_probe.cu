@@ -206,10 +206,10 @@ static void launch_find(cudaStream_t stream, const struct cuda_join_table *table
                         const struct cuda_join_found *by_code, int64_t rows, int64_t *entries,
                         int64_t *counts, uint8_t *flags) {
     if (counts)
-        SX_LAUNCH(find_runs, cuda_blocks(rows), CUDA_THREADS, 0, stream, *table, keys, *by_code, rows,
+        SX_LAUNCH(find_runs, cuda_many_blocks(rows), CUDA_THREADS, 0, stream, *table, keys, *by_code, rows,
                   entries, counts);
     else
-        SX_LAUNCH(find_first, cuda_blocks(rows), CUDA_THREADS, 0, stream, *table, keys, *by_code, rows,
+        SX_LAUNCH(find_first, cuda_many_blocks(rows), CUDA_THREADS, 0, stream, *table, keys, *by_code, rows,
                   entries, flags);
 }
 

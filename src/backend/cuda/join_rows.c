@@ -1,16 +1,16 @@
 /* A join's payload, by columns or by rows. A row's columns lie side by side where there are several and the
  * table is large, so that a build row at random costs its sectors once and not one a column: 32 bytes in
- * place of 32 a column. Making rows moves them twice, in order. */
-#include <string.h>
-
+ * place of 32 a column. Making rows moves them once, in order, from the batches that were appended. */
 #include "backend/cuda/gather.h"
 #include "backend/cuda/join.h"
 
 enum {
     SECTOR = 32,
 #ifdef SX_CUDA_EMULATED
+    LEAST_BATCH_ROWS = 1 << 4,
     LEAST_BYTES = 1 << 10
 #else
+    LEAST_BATCH_ROWS = 1 << 14, /* in the mean: each costs a launch */
     LEAST_BYTES = 1 << 20
 #endif
 };
@@ -18,6 +18,47 @@ enum {
 static uint32_t width_of(const struct sx_tensor *column) {
     return column->layout == SX_DICT ? (uint32_t)sizeof(int32_t) : (uint32_t)sx_type_bytes(column->type);
 }
+
+/* ---- columns that are still in the batches: without values in join->payload ---- */
+
+static const struct sx_tensor *column_of(const struct sx_join *join, const struct join_batch *batch, int k) {
+    return &batch->columns[join->n_keys + k];
+}
+
+/* Whether rows can be made of column k as it lies in the batches. */
+static bool is_plain(const struct sx_join *join, int k) {
+    bool plain = join->types[join->n_keys + k].id != SX_TYPE_VARCHAR;
+    for (int w = 0; w < join->n_workers && plain; w++)
+        for (int64_t b = 0; b < join->workers[w].n_batches && plain; b++)
+            plain = column_of(join, &join->workers[w].batches[b], k)->layout == SX_FLAT;
+    return plain;
+}
+
+static bool may_be_null(const struct sx_join *join, int k) {
+    bool may = join->payload[k].valid != NULL;
+    if (join->payload[k].values)
+        return may;
+    for (int w = 0; w < join->n_workers && !may; w++)
+        for (int64_t b = 0; b < join->workers[w].n_batches && !may; b++)
+            may = column_of(join, &join->workers[w].batches[b], k)->valid != NULL;
+    return may;
+}
+
+/* All columns that are not in join->payload yet, or those that have to be there. */
+static enum sx_status take_columns(struct cuda_stream *stream, struct sx_join *join, bool leaves_plain) {
+    for (int k = 0; k < join->n_payload; k++) {
+        if (join->payload[k].values)
+            continue;
+        if (leaves_plain && is_plain(join, k))
+            join->payload[k] = (struct sx_tensor){
+                .type = join->types[join->n_keys + k], .layout = SX_FLAT, .length = join->rows};
+        else
+            SX_TRY(cuda_join_take_column(stream, join, join->n_keys + k, &join->payload[k]));
+    }
+    return SX_OK;
+}
+
+/* ---- rows ---- */
 
 /* Wide columns first, so that each is aligned; then validity. */
 static uint32_t place_columns(const struct sx_join *join, uint32_t *at, uint32_t *valid_at) {
@@ -29,7 +70,7 @@ static uint32_t place_columns(const struct sx_join *join, uint32_t *at, uint32_t
                 end += width;
             }
     for (int k = 0; k < join->n_payload; k++)
-        if (join->payload[k].valid)
+        if (may_be_null(join, k))
             valid_at[k] = end++;
     uint32_t step = 8;
     while (step < end && step < SECTOR)
@@ -44,25 +85,41 @@ static bool are_movable(const struct sx_join *join) {
     return join->n_payload > 1;
 }
 
-static void launch_moves(struct cuda_stream *stream, const struct sx_join *join, uint8_t *rows,
-                         uint32_t step) {
+/* Column k of a batch that begins at row `begin`, to the rows from there on. */
+static struct cuda_move move_of(const struct sx_join *join, int k, const struct join_batch *batch,
+                                int64_t begin) {
+    const bool is_here = join->payload[k].values;
+    const struct sx_tensor *column = is_here ? &join->payload[k] : column_of(join, batch, k);
+    const uint32_t width = width_of(column), step = join->rows_step;
+    const int64_t skipped = is_here ? begin : 0;
+    uint8_t *rows = (uint8_t *)join->payload_rows->data + begin * step;
+    return (struct cuda_move){
+        .from = (const uint8_t *)column->values + skipped * width,
+        .from_valid = column->valid ? column->valid + skipped : NULL,
+        .to = rows + join->rows_at[k],
+        .to_valid = join->rows_valid_at[k] ? rows + join->rows_valid_at[k] : NULL,
+        .from_step = width,
+        .from_valid_step = 1,
+        .to_step = step,
+        .to_valid_step = step,
+        .width = width,
+    };
+}
+
+/* At once, if they are few enough. */
+static void lay_batch(struct cuda_stream *stream, const struct sx_join *join, const struct join_batch *batch,
+                      int64_t begin) {
     struct cuda_moves moves = {.n = 0};
     for (int k = 0; k < join->n_payload; k++) {
-        const struct sx_tensor *column = &join->payload[k];
-        moves.columns[moves.n++] = (struct cuda_move){
-            .from = column->values,
-            .from_valid = column->valid,
-            .to = rows + join->rows_at[k],
-            .to_valid = column->valid ? rows + join->rows_valid_at[k] : NULL,
-            .from_step = width_of(column),
-            .from_valid_step = 1,
-            .to_step = step,
-            .to_valid_step = step,
-            .width = width_of(column),
-        };
+        moves.columns[moves.n++] = move_of(join, k, batch, begin);
         if (moves.n < CUDA_MOVES && k + 1 < join->n_payload)
             continue;
-        cuda_move_rows(stream->handle, &moves, NULL, false, join->rows);
+        if (moves.n == join->n_payload)
+            cuda_lay_rows(stream->handle, &moves,
+                          (uint8_t *)join->payload_rows->data + begin * join->rows_step, join->rows_step,
+                          batch->rows);
+        else
+            cuda_move_rows(stream->handle, &moves, NULL, false, batch->rows);
         moves.n = 0;
     }
 }
@@ -76,27 +133,47 @@ static void drop_values(struct sx_tensor *column) {
     column->valid = NULL;
 }
 
-enum sx_status cuda_join_make_rows(struct cuda_stream *stream, struct sx_join *join) {
+static enum sx_status lay_all(struct cuda_stream *stream, struct sx_join *join) {
+    int64_t begin = 0;
+    for (int w = 0; w < join->n_workers; w++)
+        for (int64_t b = 0; b < join->workers[w].n_batches; b++) {
+            const struct join_batch *batch = &join->workers[w].batches[b];
+            if (batch->rows > 0)
+                lay_batch(stream, join, batch, begin);
+            begin += batch->rows;
+        }
+    /* Busy, before columns of other streams are released. */
+    SX_TRY(cuda_launched(stream, "rows of a build side"));
+    for (int k = 0; k < join->n_payload; k++) {
+        drop_values(&join->payload[k]);
+        cuda_join_drop_column(join, join->n_keys + k);
+    }
+    return SX_OK;
+}
+
+/* Room for rows, where these pay; join->payload_rows stays NULL where they don't, or there is no memory. */
+static void make_room(struct cuda_stream *stream, struct sx_join *join) {
     struct sx_error ignored = {0};
-    if (!are_movable(join))
-        return SX_OK;
+    if (join->n_keys == 0 || !are_movable(join))
+        return;
     const uint32_t step = place_columns(join, join->rows_at, join->rows_valid_at);
     const size_t bytes = (size_t)step * (size_t)join->rows;
     if (step > CUDA_MOST_STEP || bytes < LEAST_BYTES)
-        return SX_OK;
-    /* Columns do where there is no memory for both. */
+        return;
     cuda_spare_cache(stream, true);
-    const enum sx_status status = sx_buffer_create(stream->base.pool, bytes, &join->payload_rows, &ignored);
+    if (sx_buffer_create(stream->base.pool, bytes, &join->payload_rows, &ignored) == SX_OK)
+        join->rows_step = step;
     cuda_spare_cache(stream, false);
-    if (status != SX_OK)
-        return SX_OK;
-    launch_moves(stream, join, join->payload_rows->data, step);
-    /* Busy, before columns of other streams are released. */
-    SX_TRY(cuda_launched(stream, "rows of a build side"));
-    join->rows_step = step;
-    for (int k = 0; k < join->n_payload; k++)
-        drop_values(&join->payload[k]);
-    return SX_OK;
+}
+
+enum sx_status cuda_join_take_payload(struct cuda_stream *stream, struct sx_join *join) {
+    const bool leaves_plain =
+        join->rows > 0 && join->rows / LEAST_BATCH_ROWS >= cuda_join_count_batches(join);
+    SX_TRY(take_columns(stream, join, leaves_plain));
+    make_room(stream, join);
+    if (join->payload_rows)
+        return lay_all(stream, join);
+    return leaves_plain ? take_columns(stream, join, false) : SX_OK;
 }
 
 /* Column k of the payload, from the rows or from itself. */

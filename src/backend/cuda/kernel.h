@@ -45,6 +45,13 @@ static inline unsigned cuda_blocks(int64_t n, int threads = CUDA_THREADS) {
     return (unsigned)(blocks < 1 ? 1 : blocks < most ? blocks : most);
 }
 
+/* The same where elements take their time at random, as what is looked up in memory does: a block for every
+ * few, so that at the end there are always blocks to fill the device with. */
+static inline unsigned cuda_many_blocks(int64_t n) {
+    const int64_t most = 132 * 256, blocks = (n + CUDA_THREADS - 1) / CUDA_THREADS;
+    return (unsigned)(blocks < 1 ? 1 : blocks < most ? blocks : most);
+}
+
 template <typename T> __device__ __forceinline__ T cuda_load(const struct cuda_column &column, int64_t row) {
     const T *values = (const T *)column.values;
     if (column.layout == CUDA_DICT)

@@ -156,6 +156,37 @@ __global__ void move_rows(const __grid_constant__ struct cuda_moves moves, const
     }
 }
 
+/* The other way: columns to rows. A block reads each column in order, and writes its rows, which lie together
+ * in shared memory by then, 16 bytes a thread side by side. `to` of a column leads into the row 0. */
+__global__ void lay_rows(const __grid_constant__ struct cuda_moves moves, uint8_t *rows, uint32_t step,
+                         int64_t n) {
+    SX_DYNAMIC_SHARED(tile);
+    const uint32_t piece =
+        step < sizeof(struct word16) ? (uint32_t)sizeof(uint64_t) : (uint32_t)sizeof(struct word16);
+    const uint32_t pieces = step / piece, stride = step + (uint32_t)sizeof(uint64_t); /* banks apart */
+    for (int64_t base = (int64_t)blockIdx.x * CUDA_THREADS; base < n;
+         base += (int64_t)gridDim.x * CUDA_THREADS) {
+        const uint32_t count = n - base < CUDA_THREADS ? (uint32_t)(n - base) : (uint32_t)CUDA_THREADS;
+        for (int c = 0; c < moves.n && threadIdx.x < count; c++) {
+            struct cuda_move move = moves.columns[c];
+            move.to = tile + (move.to - rows);
+            move.to_valid = move.to_valid ? tile + (move.to_valid - rows) : NULL;
+            move.to_step = move.to_valid_step = stride;
+            move_row(move, base + threadIdx.x, threadIdx.x);
+        }
+        __syncthreads();
+        uint8_t *to = rows + base * step;
+        for (uint32_t p = threadIdx.x; p < count * pieces; p += CUDA_THREADS) {
+            const uint64_t *from = (const uint64_t *)(tile + p / pieces * stride + p % pieces * piece);
+            if (piece == sizeof(struct word16))
+                ((struct word16_aligned *)to)[p] = {from[0], from[1]};
+            else
+                ((uint64_t *)to)[p] = from[0];
+        }
+        __syncthreads();
+    }
+}
+
 /* Rows of `step` bytes, 16 at a time by neighbours, so that a row costs one access and not one a column; from
  * shared memory each column is written in order. `from` of a column leads into the row 0. */
 template <typename I>
@@ -264,6 +295,11 @@ void cuda_move_rows(cudaStream_t stream, const struct cuda_moves *moves, const v
         SX_LAUNCH(move_rows, cuda_blocks(n), CUDA_THREADS, 0, stream, *moves, (const int64_t *)index, n);
     else
         SX_LAUNCH(move_rows, cuda_blocks(n), CUDA_THREADS, 0, stream, *moves, (const int32_t *)index, n);
+}
+void cuda_lay_rows(cudaStream_t stream, const struct cuda_moves *moves, uint8_t *rows, uint32_t step,
+                   int64_t n) {
+    const size_t shared = (size_t)(step + sizeof(uint64_t)) * CUDA_THREADS;
+    SX_LAUNCH(lay_rows, cuda_blocks(n), CUDA_THREADS, shared, stream, *moves, rows, step, n);
 }
 void cuda_take_rows(cudaStream_t stream, const struct cuda_moves *moves, const uint8_t *rows, uint32_t step,
                     const void *index, bool index_is_i64, int64_t n) {
