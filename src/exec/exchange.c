@@ -4,6 +4,7 @@
  * midst of nested exchanges. */
 #include "exec/exchange_range.h"
 #include "exec/exchange_skew.h"
+#include "exec/schedule.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@ enum {
     DEVICE_UNSENT = 32 << 20, /* in place of MOST_UNSENT; a few batches */
     DEVICE_SCALE = 32,        /* of all these where a message is what a device makes of a batch, */
     DEVICE_SHARE = 16,        /* but no more than this part of its memory for all windows */
+    EARLY_SCALE = 4,          /* least one with which rows are sent early */
     STRING_BYTES = 32         /* a guess */
 };
 
@@ -257,6 +259,9 @@ static enum exchange_mode mode_of(const struct sx_exchange *exchange) {
 static enum sx_status exchange_open(struct sx_source *source, struct sx_worker *worker) {
     struct sx_exchange *exchange = (struct sx_exchange *)source;
     struct sx_pipeline *first = exchange->sink->sink.driven;
+    if (exchange->is_open)
+        return SX_OK;
+    exchange->is_open = true;
     if (exchange->kept)
         SX_TRY(exchange->range ? exchange_range_find(exchange, worker) : choose(exchange, worker));
     exchange->mode = mode_of(exchange);
@@ -268,6 +273,43 @@ static enum sx_status exchange_open(struct sx_source *source, struct sx_worker *
         SX_TRY(first->source->open(first->source, worker));
     atomic_store(&exchange->n_open, 1);
     return SX_OK;
+}
+
+/* ---- early: while the table of the join is made that gets the rows ---- */
+
+/* What it drives needs nothing that is not there and decides nothing with other ranks, and memory is not that
+ * short that the table may need what rows take. */
+static bool may_begin_early(const struct sx_exchange *exchange, const struct sx_run *run) {
+    const struct sx_pipeline *driven = exchange->sink->sink.driven;
+    const struct sx_join_build *join = exchange->join;
+    return !run->options.backend->traits.is_host && run->options.overlap == SX_OVERLAP_FULL && join &&
+           !exchange->is_build && !exchange->kept && join->sink.n_ended == join->sink.n_feeders &&
+           mode_of(exchange) == EXCHANGE_TO_HASH && !driven->next && !driven->source->drives &&
+           sx_schedule_is_ready(driven) && scale_of(run) >= EARLY_SCALE;
+}
+
+static enum sx_status exchange_begin_early(struct sx_source *source, struct sx_worker *worker,
+                                           bool *out_begun) {
+    *out_begun = may_begin_early((struct sx_exchange *)source, worker->run);
+    return *out_begun ? exchange_open(source, worker) : SX_OK;
+}
+
+/* One worker at a time: what is made of large batches is made in turn, and the sinks' ends would wait for all
+ * that have a batch. */
+static enum sx_status exchange_drive_early(struct sx_source *source, struct sx_worker *worker,
+                                           bool *out_more) {
+    struct sx_exchange *exchange = (struct sx_exchange *)source;
+    *out_more = exchange->workers[worker->index].driven && may_send(exchange) &&
+                !atomic_exchange(&exchange->is_driven_early, true);
+    if (!*out_more)
+        return SX_OK;
+    worker->is_starved = false;
+    enum sx_status status = sx_check_cancel(worker);
+    if (status == SX_OK)
+        status = drive(exchange, worker);
+    atomic_store(&exchange->is_driven_early, false);
+    *out_more = !worker->is_starved;
+    return status;
 }
 
 static enum sx_status exchange_ahead(struct sx_source *source, struct sx_worker *worker, enum sx_ahead when) {
@@ -466,6 +508,8 @@ enum sx_status sx_exchange_create(struct sx_run *run, const struct sx_plan *plan
     exchange->source.prefetch = exchange_prefetch;
     exchange->source.ahead = exchange_ahead;
     exchange->source.drives = &exchange->sink->sink;
+    exchange->source.begin_early = exchange_begin_early;
+    exchange->source.drive_early = exchange_drive_early;
     enlist(run, exchange);
     *out_sink = &exchange->sink->sink;
     *out_source = &exchange->source;

@@ -363,10 +363,32 @@ static enum sx_status work_piece(struct sx_worker *worker, int at, int piece) {
     return status;
 }
 
+/* While others have the last pieces: there is something to send for the next pipeline. */
+static enum sx_status drive_early(struct sx_worker *worker, int n_pieces) {
+    struct sx_run *run = worker->run;
+    struct sx_source *source = run->early->source;
+    enum sx_status status = SX_OK;
+    bool more = true;
+    worker->pipeline = run->early;
+    account(worker, &source->base);
+    while (status == SX_OK && more && !stopped(run) && atomic_load(&run->round_done) < n_pieces)
+        status = name_operator(worker, &source->base, source->drive_early(source, worker, &more));
+    account(worker, NULL);
+    return status;
+}
+
+static int count_pieces(const struct sx_run *run) {
+    int n = 0;
+    for (int i = 0; i < run->n_round; i++)
+        n += run->round_pieces[i];
+    return n;
+}
+
 static void work_pieces(int member, void *context) {
     struct sx_run *run = context;
     struct sx_worker *worker = &run->workers[member];
     int at = 0, before = 0; /* pieces of the sinks in front of it */
+    sx_lane_claim(worker->stream->lane);
     while (!stopped(run)) {
         const int next = atomic_fetch_add(&run->round_next, 1);
         for (; at < run->n_round && next - before >= run->round_pieces[at]; at++)
@@ -374,21 +396,25 @@ static void work_pieces(int member, void *context) {
         if (at == run->n_round)
             break;
         const enum sx_status status = work_piece(worker, at, next - before);
+        atomic_fetch_add(&run->round_done, 1);
         if (status != SX_OK)
             fail(worker, status);
     }
+    const enum sx_status status =
+        run->early && !stopped(run) ? drive_early(worker, count_pieces(run)) : SX_OK;
+    if (status != SX_OK)
+        fail(worker, status);
 }
 
 /* round_pieces[i] pieces of each of the round's sinks. */
 static void run_stage(struct sx_run *run, const struct sx_end_stage *stage) {
-    int n = 0;
-    for (int i = 0; i < run->n_round; i++)
-        n += run->round_pieces[i];
+    const int n = count_pieces(run);
     if (n == 0 || stopped(run))
         return;
     run->round_stage = stage;
     atomic_store(&run->round_next, 0);
-    sx_team_run_some(run->options.team, n, work_pieces, run);
+    atomic_store(&run->round_done, 0);
+    sx_team_run_some(run->options.team, run->early ? run->n_workers : n, work_pieces, run);
 }
 
 /* Leaves those of the round's pipelines whose sinks get no more rows. */
@@ -402,8 +428,29 @@ static void keep_full_sinks(struct sx_run *run) {
     run->n_round = n;
 }
 
+/* Lets the workers that sinks leave idle begin with what the next pipeline sends: the network has nothing to
+ * do while a join's table is made. */
+static void begin_early(struct sx_run *run) {
+    struct sx_worker *worker = &run->workers[0];
+    const struct sx_pipeline *next = sx_schedule_behind(run);
+    bool has_begun = false;
+    run->early = NULL;
+    if (run->n_round == 0 || !next || !next->source->begin_early)
+        return;
+    worker->pipeline = next;
+    account(worker, &next->source->base);
+    const enum sx_status status = name_operator(worker, &next->source->base,
+                                                next->source->begin_early(next->source, worker, &has_begun));
+    account(worker, NULL);
+    if (status != SX_OK)
+        fail(worker, status);
+    else if (has_begun)
+        run->early = next;
+}
+
 static void end_sinks(struct sx_run *run) {
     keep_full_sinks(run);
+    begin_early(run);
     for (int i = 0; i < run->n_round; i++) {
         run->round_parts[i] = 0;
         run->round_pieces[i] = run->round[i]->sink->finish != NULL;

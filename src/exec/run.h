@@ -75,6 +75,10 @@ struct sx_source {
      * then, and all workers take them to the end, whatever the sink still wants: other ranks wait for what is
      * sent meanwhile. */
     struct sx_sink *drives;
+    /* Both may be NULL. While sinks of the pipelines in front of it end: opens the source, if what it drives
+     * can begin; then drives it a batch further. *out_more: this worker may ask again. */
+    enum sx_status (*begin_early)(struct sx_source *source, struct sx_worker *worker, bool *out_begun);
+    enum sx_status (*drive_early)(struct sx_source *source, struct sx_worker *worker, bool *out_more);
 };
 
 /* Takes a batch and emits any number of batches to the operator after it: sx_emit(worker, at + 1, &batch).
@@ -165,7 +169,8 @@ struct sx_run {
     int n_round;
     int *round_parts, *round_pieces;
     const struct sx_end_stage *round_stage;
-    atomic_int round_next;
+    atomic_int round_next, round_done;
+    const struct sx_pipeline *early; /* whose source has begun early; NULL: none */
 };
 
 /* Zeroed operator of `size` bytes in the run's arena, registered for destruction; `name` is formatted. NULL:

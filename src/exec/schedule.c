@@ -20,8 +20,7 @@ static bool is_served(const struct sx_operator *op) {
     return true;
 }
 
-/* All that it reads is there; pipelines into one sink follow each other. */
-static bool is_ready(const struct sx_pipeline *pipeline) {
+bool sx_schedule_is_ready(const struct sx_pipeline *pipeline) {
     bool ready = pipeline->feeder == pipeline->sink->n_ended && is_served(&pipeline->source->base);
     for (int t = 0; t < pipeline->n_transforms && ready; t++)
         ready = is_served(&pipeline->transforms[t]->base);
@@ -40,7 +39,7 @@ bool sx_schedule_reads_same(const struct sx_pipeline *a, const struct sx_pipelin
 }
 
 static bool may_join(const struct round *round, const struct sx_pipeline *pipeline, int64_t *out_bytes) {
-    if (pipeline->has_run || !is_ready(pipeline) || !is_short(round->run, pipeline->source, out_bytes) ||
+    if (pipeline->has_run || !sx_schedule_is_ready(pipeline) || !is_short(round->run, pipeline->source, out_bytes) ||
         *out_bytes > round->bytes_left)
         return false;
     bool same = sx_schedule_reads_same(round->first, pipeline);

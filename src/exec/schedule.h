@@ -12,6 +12,9 @@
  * run->n_workers + 1. Returns how many; 0: all have run. They count as run from here on. */
 int sx_schedule_next(struct sx_run *run, struct sx_pipeline **out);
 
+/* Whether all that it reads is there, and the pipelines into its sink that come before it have ended. */
+bool sx_schedule_is_ready(const struct sx_pipeline *pipeline);
+
 /* The first that has not run; NULL: there is none. */
 struct sx_pipeline *sx_schedule_behind(const struct sx_run *run);
 

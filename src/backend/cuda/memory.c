@@ -2,7 +2,8 @@
  * again without any synchronisation: at once if no other stream has seen it, that is, if nothing was handed
  * over while it was in use; else as soon as no other stream can still be at work on it. For that every stream
  * tells the epoch up to which it is known to be quiet, and a released block remembers the epoch of its
- * release. */
+ * release. A large block that others have seen goes to another stream, too, once all are quiet: fresh memory
+ * takes milliseconds a GB. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -187,16 +188,53 @@ static void drop_blocks(struct cuda_allocator *allocator, struct block *blocks) 
     }
 }
 
+/* The block behind `before` (NULL: the first one), out of its queue; its memory. */
+static void *unlink_block(struct size_queue *queue, struct block *before) {
+    struct block **at = before ? &before->next : &queue->first;
+    struct block *block = *at;
+    *at = block->next;
+    if (queue->last == block)
+        queue->last = before;
+    void *memory = block->memory;
+    free(block);
+    return memory;
+}
+
 static void *take_kept(struct cuda_allocator *allocator, size_t bytes) {
     struct size_queue *queue = &allocator->queues[size_of(bytes)];
     struct block *block = queue->first;
     if (!block || (block->epoch && !is_quiet(allocator->device, allocator->stream, block->epoch)))
         return NULL;
-    queue->first = block->next;
-    if (!queue->first)
-        queue->last = NULL;
-    void *memory = block->memory;
-    free(block);
+    return unlink_block(queue, NULL);
+}
+
+/* One that `owner` keeps and `taker` may use: even what its owner had issued before the release has ended. */
+static void *take_from(struct cuda_allocator *owner, const struct cuda_stream *taker, size_t bytes) {
+    struct size_queue *queue = &owner->queues[size_of(bytes)];
+    struct block *before = NULL;
+    for (struct block *block = queue->first; block; before = block, block = block->next)
+        if (block->epoch && atomic_load(&owner->stream->clock->quiet_epoch) >= block->epoch &&
+            is_quiet(owner->device, taker, block->epoch))
+            return unlink_block(queue, before);
+    return NULL;
+}
+
+/* A large block of another stream; NULL: there is none at hand. The caller holds no allocator's lock. */
+static void *take_of_others(struct cuda_allocator *allocator, size_t bytes) {
+    enum { LEAST_BYTES = 4 << 20 };
+    struct cuda_device *device = allocator->device;
+    void *memory = NULL;
+    if (bytes < LEAST_BYTES || pthread_mutex_trylock(&device->lock) != 0)
+        return NULL;
+    for (int i = 0; i < CUDA_MAX_STREAMS && !memory; i++) {
+        struct cuda_allocator *owner = device->streams[i] ? device->streams[i]->allocator : NULL;
+        if (!owner || owner == allocator || pthread_mutex_trylock(&owner->lock) != 0)
+            continue;
+        if (owner->stream)
+            memory = take_from(owner, allocator->stream, bytes);
+        pthread_mutex_unlock(&owner->lock);
+    }
+    pthread_mutex_unlock(&device->lock);
     return memory;
 }
 
@@ -258,6 +296,10 @@ static void *take(void *context, size_t size_bytes) {
     const size_t bytes = rounded(size_bytes);
     pthread_mutex_lock(&allocator->lock);
     void *memory = take_kept(allocator, bytes);
+    pthread_mutex_unlock(&allocator->lock);
+    if (!memory)
+        memory = take_of_others(allocator, bytes);
+    pthread_mutex_lock(&allocator->lock);
     if (!memory)
         memory = take_fresh(allocator, bytes);
     if (memory)
