@@ -54,8 +54,8 @@ static enum sx_status allocate(struct sx_bench_link *bench, size_t bytes, struct
     struct sx_link *link = sx_net_get_link(bench->net);
     for (int64_t i = 0; i < bench->group * bench->others; i++) {
         const int at = (int)(i % bench->others), rank = at < sx_net_rank(bench->net) ? at : at + 1;
-        bench->sends[i] = (struct sx_link_part){rank, bench->sent, bytes};
-        bench->receives[i] = (struct sx_link_part){rank, NULL, bytes};
+        bench->sends[i] = (struct sx_link_part){rank, bench->sent, 0, bytes};
+        bench->receives[i] = (struct sx_link_part){rank, NULL, 0, bytes};
         SX_TRY(link->ops->allocate(link, bytes, &bench->receives[i].buffer, error));
     }
     return SX_OK;

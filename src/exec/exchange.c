@@ -219,15 +219,22 @@ struct exchange_size {
     int64_t broadcast_bytes; /* rank 0's counts */
 };
 
+/* About. */
+static int64_t row_bytes(const struct sx_exchange *exchange) {
+    int64_t bytes = 1;
+    for (int32_t c = 0; c < exchange->plan->n_columns; c++)
+        bytes += exchange->types[c].id == SX_TYPE_VARCHAR ? STRING_BYTES
+                                                          : (int64_t)sx_type_bytes(exchange->types[c]);
+    return bytes;
+}
+
 /* The size of all ranks' rows decides, and so does it everywhere. */
 static enum sx_status choose(struct sx_exchange *exchange, struct sx_worker *worker) {
     const struct sx_exec_options *options = &worker->run->options;
     const struct exchange_size own = {exchange->kept->rows, options->broadcast_bytes};
     struct sx_arena arena = {0};
-    int64_t width_bytes = 1, total = 0;
-    for (int32_t c = 0; c < exchange->plan->n_columns; c++)
-        width_bytes += exchange->types[c].id == SX_TYPE_VARCHAR ? STRING_BYTES
-                                                                : (int64_t)sx_type_bytes(exchange->types[c]);
+    const int64_t width_bytes = row_bytes(exchange);
+    int64_t total = 0;
     struct exchange_size *all = SX_ARENA_ARRAY(&arena, exchange->n_ranks, struct exchange_size);
     enum sx_status status =
         all ? sx_net_gather(options->net, &own, sizeof own, all, options->cancel, sx_worker_error(worker))
@@ -294,12 +301,18 @@ static enum sx_status exchange_begin_early(struct sx_source *source, struct sx_w
     return *out_begun ? exchange_open(source, worker) : SX_OK;
 }
 
+/* Nobody takes yet what stays here. */
+static bool may_keep(const struct sx_exchange *exchange) {
+    const int64_t rows = atomic_load(&exchange->kept_rows);
+    return rows < (int64_t)exchange->most_unsent / row_bytes(exchange);
+}
+
 /* One worker at a time: what is made of large batches is made in turn, and the sinks' ends would wait for all
  * that have a batch. */
 static enum sx_status exchange_drive_early(struct sx_source *source, struct sx_worker *worker,
                                            bool *out_more) {
     struct sx_exchange *exchange = (struct sx_exchange *)source;
-    *out_more = exchange->workers[worker->index].driven && may_send(exchange) &&
+    *out_more = exchange->workers[worker->index].driven && may_send(exchange) && may_keep(exchange) &&
                 !atomic_exchange(&exchange->is_driven_early, true);
     if (!*out_more)
         return SX_OK;

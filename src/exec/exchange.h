@@ -98,6 +98,7 @@ struct sx_exchange {
     struct sx_channel *channel;
     struct exchange_worker *workers;
     atomic_bool is_driven_early; /* by a worker, right now */
+    atomic_llong kept_rows;      /* all that have stayed on this rank */
     atomic_int n_open;           /* driven pipelines whose sources have been opened */
     atomic_int n_spent;          /* driven pipelines whose sources have nothing left */
     atomic_int n_through;        /* summed over workers */

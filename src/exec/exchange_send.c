@@ -25,6 +25,7 @@ enum sx_status exchange_keep(struct sx_exchange *exchange, struct sx_worker *wor
     if (!grown)
         return sx_no_memory(sx_worker_error(worker), "a list of batches");
     state->own = grown;
+    atomic_fetch_add(&exchange->kept_rows, (long long)batch->rows_bound);
     state->own[state->own_end++] = (struct exchange_own){*batch, exchange_place(exchange, worker)};
     *batch = (struct sx_batch){0};
     return SX_OK;

@@ -5,11 +5,12 @@
 
 #include "net/net.h"
 
-/* Bytes to a rank, or from it. */
+/* Bytes to a rank, or from it: so many of the buffer's, from the offset on. */
 struct sx_link_part {
     int rank;
     struct sx_buffer *buffer; /* of a receive NULL: the bytes are not kept */
-    size_t bytes;             /* > 0 */
+    size_t offset;
+    size_t bytes; /* > 0 */
 };
 
 struct sx_link;
@@ -40,7 +41,8 @@ struct sx_link_ops {
 /* A link's struct begins with it. */
 struct sx_link {
     const struct sx_link_ops *ops;
-    const char *name; /* "NCCL 2.28.3" */
+    const char *name;   /* "NCCL 2.28.3" */
+    size_t round_bytes; /* of a rank in a round, to all others: more wait for the next one */
 };
 
 /* A round on its own. */

@@ -1,9 +1,11 @@
 /* Messages between devices. They wait until the net's thread for them begins a round: it tells each other
  * rank what it will get from this one (a frame over the transport), and a rank that hears of a round joins
  * it, maybe with nothing. When the announcements of all ranks are there each knows what it sends and
- * receives, and all exchange at once. So the link's collective calls have one order on all ranks, whatever
- * the channels do; credits, ends and failures stay with the channels. Another thread waits for the ends of
- * rounds, so that the next one is announced, and waits on the device, while one is under way. */
+ * receives, and all exchange at once. A large message goes slice by slice: a round with all of it would take
+ * the time of that rank's link, and what other ranks have meanwhile would wait for it. So the link's
+ * collective calls have one order on all ranks, whatever the channels do; credits, ends and failures stay
+ * with the channels. Another thread waits for the ends of rounds, so that the next one is announced, and
+ * waits on the device, while one is under way. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -11,13 +13,16 @@
 #include "net/link.h"
 #include "net/state.h"
 
-/* A message of a round, as it is announced. */
+enum { SLICE_UNIT = 512 /* bytes */ };
+
+/* A message's slice in a round, as it is announced. */
 struct announced {
     struct sx_frame frame;
-    uint64_t bytes;
+    uint64_t offset, bytes, message_bytes;
 };
 
-/* What a rank sends and receives in a round; `kept` has the frames that belong to the parts. */
+/* What a rank sends and receives in a round; `kept` has the messages that the parts are of, or second owners
+ * of their buffers where later rounds have the rest. */
 struct part_list {
     struct sx_link_part *parts;
     struct sx_kept **kept;
@@ -38,6 +43,8 @@ struct sx_rounds {
     uint64_t number;                        /* of the round that comes next, or is under way */
     struct sx_kept_list pending;            /* messages that no round has taken yet */
     struct sx_kept_list announced;          /* what other ranks have told */
+    struct sx_kept *partial;                /* by rank: the message of which slices have come, not all; */
+    size_t *room;                           /* bytes that the round may still send */
     struct flight flights[SX_LINK_FLIGHTS]; /* in turn */
     uint64_t n_begun, n_ended;              /* flights */
     bool is_stopping, is_ended;             /* no more rounds; no more flights */
@@ -66,10 +73,26 @@ static bool make_room(struct part_list *list, int n) {
     return list->parts && list->kept;
 }
 
-static void add_part(struct part_list *list, struct sx_kept *kept) {
-    list->parts[list->n] =
-        (struct sx_link_part){kept->message.rank, kept->message.buffer, kept->message.bytes};
+static void add_part(struct part_list *list, struct sx_kept *kept, size_t offset, size_t bytes) {
+    list->parts[list->n] = (struct sx_link_part){kept->message.rank, kept->message.buffer, offset, bytes};
     list->kept[list->n++] = kept;
+}
+
+/* Part i of the list ends its message. */
+static bool ends_message(const struct part_list *list, int i) {
+    return list->parts[i].offset + list->parts[i].bytes == list->kept[i]->message.bytes;
+}
+
+/* The message with its buffer retained; NULL: no memory. */
+static struct sx_kept *share(const struct sx_kept *kept) {
+    struct sx_kept *shared = malloc(sizeof *shared);
+    if (!shared)
+        return NULL;
+    *shared = *kept;
+    shared->next = NULL;
+    if (kept->message.buffer)
+        sx_buffer_retain(kept->message.buffer);
+    return shared;
 }
 
 /* Tells the net of messages that have gone, or never will. Without the lock. */
@@ -87,7 +110,8 @@ static bool announce_to(struct sx_rounds *rounds, int rank, const struct part_li
     size_t n = 0;
     for (int i = 0; told && i < sends->n; i++)
         if (sends->kept[i]->message.rank == rank)
-            told[n++] = (struct announced){sends->kept[i]->frame, sends->kept[i]->message.bytes};
+            told[n++] = (struct announced){sends->kept[i]->frame, sends->parts[i].offset,
+                                           sends->parts[i].bytes, sends->kept[i]->message.bytes};
     const bool made = told && sx_net_copy(net, told, n * sizeof *told, &buffer, NULL) == SX_OK;
     free(told);
     const struct sx_frame frame = {.kind = SX_FRAME_ROUND, .epoch = net->epoch, .value = rounds->number};
@@ -96,13 +120,44 @@ static bool announce_to(struct sx_rounds *rounds, int rank, const struct part_li
     return made;
 }
 
+/* As much of the message as the round has room for; what is left of it stays in `rest`, and all that follows
+ * it to that rank. Slices begin where a device copies many bytes at a time. */
+static bool take_slice(struct sx_rounds *rounds, struct sx_kept *kept, struct part_list *sends,
+                       struct sx_kept_list *rest) {
+    size_t *room = &rounds->room[kept->message.rank];
+    const size_t offset = kept->gone_bytes, left = kept->message.bytes - offset;
+    const size_t bytes = left <= *room ? left : *room / SLICE_UNIT * SLICE_UNIT;
+    const bool is_full = *room == 0 || (bytes == 0 && left > 0);
+    struct sx_kept *part = is_full ? NULL : bytes == left ? kept : share(kept);
+    if (part) {
+        add_part(sends, part, offset, bytes);
+        kept->gone_bytes += bytes;
+    }
+    *room = part == kept ? *room - bytes : 0;
+    if (part != kept)
+        sx_kept_append(rest, kept);
+    return part || is_full;
+}
+
+static bool take_pending(struct sx_rounds *rounds, struct part_list *sends) {
+    const size_t room = rounds->link->round_bytes / (size_t)(rounds->net->size - 1);
+    struct sx_kept_list rest = {0};
+    struct sx_kept *kept;
+    bool fine = make_room(sends, count(&rounds->pending));
+    for (int r = 0; r < rounds->net->size; r++)
+        rounds->room[r] = room > SLICE_UNIT ? room : SLICE_UNIT;
+    while (fine && (kept = sx_kept_pop(&rounds->pending)) != NULL)
+        fine = take_slice(rounds, kept, sends, &rest);
+    while ((kept = sx_kept_pop(&rounds->pending)) != NULL)
+        sx_kept_append(&rest, kept);
+    rounds->pending = rest;
+    return fine;
+}
+
 static bool begin(struct sx_rounds *rounds, struct part_list *sends) {
     struct sx_net *net = rounds->net;
-    struct sx_kept *kept;
-    if (!make_room(sends, count(&rounds->pending)))
+    if (!take_pending(rounds, sends))
         return false;
-    while ((kept = sx_kept_pop(&rounds->pending)) != NULL)
-        add_part(sends, kept);
     for (int r = 0; r < net->size; r++)
         if (r != net->rank && !announce_to(rounds, r, sends))
             return false;
@@ -129,24 +184,26 @@ static struct sx_kept_list take_announced(struct sx_rounds *rounds) {
 }
 
 /* As struct sx_transport_events' expect: whether the message is wanted. */
-static bool is_wanted(struct sx_net *net, int rank, const struct announced *message) {
-    if (sx_channel_is_early(net, &message->frame) || sx_channel_find(net, &message->frame))
+static bool is_wanted(struct sx_net *net, int rank, const struct announced *slice) {
+    if (sx_channel_is_early(net, &slice->frame) || sx_channel_find(net, &slice->frame))
         return true;
-    sx_channel_refuse(net, rank, &message->frame, (size_t)message->bytes);
+    sx_channel_refuse(net, rank, &slice->frame, (size_t)slice->message_bytes);
     return false;
 }
 
-static bool add_receive(struct sx_rounds *rounds, int rank, const struct announced *message,
+/* Without the buffer, which find_room adds; until then a later slice counts as wanted. */
+static bool add_receive(struct sx_rounds *rounds, int rank, const struct announced *slice,
                         struct part_list *receives) {
     struct sx_kept *kept = calloc(1, sizeof *kept);
     if (!kept)
         return false;
-    kept->frame = message->frame;
+    kept->frame = slice->frame;
     kept->frame.flags = SX_FRAME_ON_DEVICE;
-    kept->message = (struct sx_net_message){.rank = rank, .bytes = (size_t)message->bytes, .on_device = true};
-    if (!is_wanted(rounds->net, rank, message))
+    kept->message =
+        (struct sx_net_message){.rank = rank, .bytes = (size_t)slice->message_bytes, .on_device = true};
+    if (slice->offset == 0 && !is_wanted(rounds->net, rank, slice))
         kept->frame.kind = SX_FRAME_ROUND; /* to be dropped */
-    add_part(receives, kept);
+    add_part(receives, kept, (size_t)slice->offset, (size_t)slice->bytes);
     return true;
 }
 
@@ -169,20 +226,33 @@ static bool list_receives(struct sx_rounds *rounds, struct part_list *receives) 
 /* ---- exchanging; without the lock ---- */
 
 /* No room: the bytes come, since others send them, and the net fails. */
+static void make_partial(struct sx_rounds *rounds, struct sx_kept *partial) {
+    struct sx_error error = {0};
+    if (rounds->link->ops->allocate(rounds->link, partial->message.bytes, &partial->message.buffer, &error) ==
+        SX_OK)
+        return;
+    partial->frame.kind = SX_FRAME_ROUND;
+    sx_error_prefix(&error, "a message that came");
+    sx_net_fail(rounds->net, &error);
+}
+
+/* Messages that begin get their buffers, and slices share them; the last one takes it over. */
 static void find_room(struct sx_rounds *rounds, struct part_list *receives) {
     for (int i = 0; i < receives->n; i++) {
-        struct sx_error error = {0};
-        struct sx_kept *kept = receives->kept[i];
-        if (kept->frame.kind != SX_FRAME_MESSAGE)
-            continue;
-        if (rounds->link->ops->allocate(rounds->link, kept->message.bytes, &kept->message.buffer, &error) ==
-            SX_OK) {
-            receives->parts[i].buffer = kept->message.buffer;
-            continue;
+        struct sx_kept *kept = receives->kept[i], *partial = &rounds->partial[kept->message.rank];
+        if (receives->parts[i].offset == 0) {
+            sx_buffer_release(partial->message.buffer);
+            *partial = *kept;
+            if (kept->frame.kind == SX_FRAME_MESSAGE)
+                make_partial(rounds, partial);
         }
-        kept->frame.kind = SX_FRAME_ROUND;
-        sx_error_prefix(&error, "a message that came");
-        sx_net_fail(rounds->net, &error);
+        kept->frame.kind = partial->frame.kind;
+        kept->message.buffer = partial->message.buffer;
+        receives->parts[i].buffer = partial->message.buffer;
+        if (ends_message(receives, i))
+            partial->message.buffer = NULL;
+        else if (partial->message.buffer)
+            sx_buffer_retain(partial->message.buffer);
     }
 }
 
@@ -213,11 +283,12 @@ static void end_round(struct sx_rounds *rounds, struct part_list *sends, struct 
                       bool came) {
     struct sx_net *net = rounds->net;
     for (int i = 0; i < sends->n; i++)
-        tell_sent(net, sends->kept[i]);
+        if (ends_message(sends, i))
+            tell_sent(net, sends->kept[i]);
     release_parts(sends);
     for (int i = 0; came && i < receives->n; i++) {
         struct sx_kept *kept = receives->kept[i];
-        if (kept->frame.kind != SX_FRAME_MESSAGE)
+        if (kept->frame.kind != SX_FRAME_MESSAGE || !ends_message(receives, i))
             continue;
         sx_net_events.received(net, kept->message.rank, &kept->frame, kept->message.buffer,
                                kept->message.bytes);
@@ -415,6 +486,10 @@ static void release_rounds(struct sx_rounds *rounds, bool clean) {
     rounds->link->ops->destroy(rounds->link, clean);
     sx_kept_clear(&rounds->pending);
     sx_kept_clear(&rounds->announced);
+    for (int r = 0; rounds->partial && r < net->size; r++)
+        sx_buffer_release(rounds->partial[r].message.buffer);
+    free(rounds->partial);
+    free(rounds->room);
     free(rounds);
 }
 
@@ -424,14 +499,19 @@ enum sx_status sx_net_set_link(struct sx_net *net, struct sx_link *link, struct 
         link->ops->destroy(link, false);
         return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for a link");
     }
-    *rounds = (struct sx_rounds){.net = net, .link = link};
+    *rounds = (struct sx_rounds){.net = net,
+                                 .link = link,
+                                 .partial = calloc((size_t)net->size, sizeof *rounds->partial),
+                                 .room = calloc((size_t)net->size, sizeof *rounds->room)};
     pthread_mutex_lock(&net->lock);
     net->rounds = rounds;
     pthread_mutex_unlock(&net->lock);
-    if (begin_threads(rounds))
+    const bool has_memory = rounds->partial && rounds->room;
+    if (has_memory && begin_threads(rounds))
         return SX_OK;
     release_rounds(rounds, false);
-    return sx_error_set(error, SX_OUT_OF_MEMORY, "the system refused to start a thread");
+    return has_memory ? sx_error_set(error, SX_OUT_OF_MEMORY, "the system refused to start a thread")
+                      : sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for a link");
 }
 
 bool sx_net_has_link(const struct sx_net *net) {

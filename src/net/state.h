@@ -12,6 +12,7 @@ struct sx_kept {
     struct sx_kept *next;
     struct sx_frame frame;
     struct sx_net_message message;
+    size_t gone_bytes; /* of one between devices: rounds have taken them */
 };
 
 struct sx_kept_list {

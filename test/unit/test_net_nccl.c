@@ -30,7 +30,7 @@ static bool gives_up(void *context) {
 /* With the other rank. */
 static enum sx_status exchange(struct rank *rank, bool sends, struct sx_buffer *buffer,
                                struct sx_error *error) {
-    const struct sx_link_part part = {1 - rank->number, buffer, BYTES};
+    const struct sx_link_part part = {1 - rank->number, buffer, 0, BYTES};
     int looks = 0;
     return sx_link_exchange(rank->link, &part, sends, &part, !sends, gives_up, &looks, error);
 }
@@ -46,8 +46,8 @@ static void fill_flights(struct rank *rank, struct sx_buffer *sent, struct sx_bu
     for (int f = 0; f < SX_LINK_FLIGHTS; f++) {
         assert(rank->link->ops->allocate(rank->link, BYTES, &received[f], &error) == SX_OK);
         memset(received[f]->data, 0, BYTES);
-        const struct sx_link_part out = {1 - rank->number, sent, BYTES},
-                                  in = {1 - rank->number, received[f], BYTES};
+        const struct sx_link_part out = {1 - rank->number, sent, 0, BYTES},
+                                  in = {1 - rank->number, received[f], 0, BYTES};
         assert(rank->link->ops->start(rank->link, f, &out, 1, &in, 1, goes_on, NULL, &error) == SX_OK);
     }
 }
@@ -69,7 +69,7 @@ static void fly(struct rank *rank, struct sx_buffer *buffer) {
 /* What was under way when a link was given up is not there, in whatever order one looks. */
 static void check_given_up(struct rank *rank, struct sx_buffer *buffer) {
     struct sx_error error = {0};
-    const struct sx_link_part part = {1 - rank->number, buffer, BYTES};
+    const struct sx_link_part part = {1 - rank->number, buffer, 0, BYTES};
     int looks = 0;
     for (int f = 0; f < 2; f++)
         assert(rank->link->ops->start(rank->link, f, &part, 0, &part, 1, goes_on, NULL, &error) == SX_OK);

@@ -212,11 +212,12 @@ static void *take_kept(struct cuda_allocator *allocator, size_t bytes) {
 static void *take_from(struct cuda_allocator *owner, const struct cuda_stream *taker, size_t bytes) {
     struct size_queue *queue = &owner->queues[size_of(bytes)];
     struct block *before = NULL;
-    for (struct block *block = queue->first; block; before = block, block = block->next)
-        if (block->epoch && atomic_load(&owner->stream->clock->quiet_epoch) >= block->epoch &&
-            is_quiet(owner->device, taker, block->epoch))
-            return unlink_block(queue, before);
-    return NULL;
+    struct block *block = queue->first;
+    for (; block && !block->epoch; block = block->next)
+        before = block;
+    const bool is_free = block && atomic_load(&owner->stream->clock->quiet_epoch) >= block->epoch &&
+                         is_quiet(owner->device, taker, block->epoch);
+    return is_free ? unlink_block(queue, before) : NULL; /* the oldest one; later ones are not either */
 }
 
 /* A large block of another stream; NULL: there is none at hand. The caller holds no allocator's lock. */
@@ -379,7 +380,9 @@ enum sx_status cuda_allocator_create(struct cuda_stream *stream, struct sx_error
     pthread_mutex_init(&allocator->lock, NULL);
     allocator->device = stream->device;
     allocator->stream = stream;
+    pthread_mutex_lock(&stream->device->lock); /* other streams look for memory */
     stream->allocator = allocator;
+    pthread_mutex_unlock(&stream->device->lock);
     stream->base.pool = allocator->pool;
     return SX_OK;
 }

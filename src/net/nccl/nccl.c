@@ -14,7 +14,8 @@
 #include "net/nccl/nccl_api.h"
 
 enum {
-    PIECE_BYTES = 64 << 20, /* of a message: what is not kept goes to a buffer of this size */
+    ROUND_BYTES = 192 << 20, /* of a rank in a round: over NVLink half a millisecond */
+    PIECE_BYTES = 64 << 20,  /* of a message: what is not kept goes to a buffer of this size */
     INIT_S = 60,
     END_S = 2,
     SPIN_NS = 200000,
@@ -168,8 +169,8 @@ static int send_part(struct nccl_link *link, const struct sx_link_part *part) {
     int result = ncclSuccess;
     for (size_t at = 0; result == ncclSuccess && at < part->bytes; at += PIECE_BYTES) {
         const size_t n = part->bytes - at < PIECE_BYTES ? part->bytes - at : PIECE_BYTES;
-        result = link->nccl.ncclSend((const char *)part->buffer->data + at, n, ncclChar, part->rank,
-                                     link->comm, link->cuda->handle);
+        result = link->nccl.ncclSend((const char *)part->buffer->data + part->offset + at, n, ncclChar,
+                                     part->rank, link->comm, link->cuda->handle);
     }
     return result;
 }
@@ -178,7 +179,7 @@ static int receive_part(struct nccl_link *link, const struct sx_link_part *part)
     int result = ncclSuccess;
     for (size_t at = 0; result == ncclSuccess && at < part->bytes; at += PIECE_BYTES) {
         const size_t n = part->bytes - at < PIECE_BYTES ? part->bytes - at : PIECE_BYTES;
-        char *to = part->buffer ? (char *)part->buffer->data + at : link->dropped->data;
+        char *to = part->buffer ? (char *)part->buffer->data + part->offset + at : link->dropped->data;
         result = link->nccl.ncclRecv(to, n, ncclChar, part->rank, link->comm, link->cuda->handle);
     }
     return result;
@@ -381,7 +382,7 @@ enum sx_status sx_nccl_create(const struct sx_backend *backend, struct sx_pool *
     struct nccl_link *link = calloc(1, sizeof *link);
     if (!link)
         return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for a link");
-    link->base = (struct sx_link){.ops = &ops, .name = link->name};
+    link->base = (struct sx_link){.ops = &ops, .name = link->name, .round_bytes = ROUND_BYTES};
     pthread_mutex_init(&link->lock, NULL);
     enum sx_status status = prepare(link, backend, pool, error);
     if (status != SX_OK) {
