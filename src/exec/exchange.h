@@ -84,27 +84,27 @@ struct sx_exchange {
     const struct sx_plan *plan;
     struct sx_join_build *join; /* whose side this is; may be NULL */
     bool is_build;
+    bool is_open;
+    bool is_blocking;             /* set when it opens; see exchange_blocking.c */
+    atomic_bool is_driven_early;  /* by a worker, right now */
     struct sx_collector *kept;    /* what an adaptive build side, or ranges, are chosen by; else NULL */
     struct exchange_range *range; /* where rows go by ranges; else NULL */
     struct sx_evaluator places;   /* of rows, where the plan has ends: to a number whose high bits tell the */
     int n_places;                 /* part out of so many, a power of two; 0: the plan has no ends */
     int64_t least, most;          /* with ends: the keys that this rank gets */
-    bool is_open;                 /* what follows is set when it opens */
-    enum exchange_mode mode;
+    enum exchange_mode mode;      /* set when it opens */
     struct sx_evaluator keys;
     struct sx_type *types;
     int rank, n_ranks;
     double most_of_mean; /* by hash or range: the most rows that a rank has got, of the mean; 0: not known */
     struct sx_channel *channel;
     struct exchange_worker *workers;
-    atomic_bool is_driven_early; /* by a worker, right now */
-    atomic_llong kept_rows;      /* all that have stayed on this rank */
-    atomic_int n_open;           /* driven pipelines whose sources have been opened */
-    atomic_int n_spent;          /* driven pipelines whose sources have nothing left */
-    atomic_int n_through;        /* summed over workers */
-    size_t message_bytes;        /* when a message is sent */
-    size_t most_unsent;          /* bytes: with more nothing is driven; set when the run's exchanges open */
-    bool is_blocking;            /* set when it opens; see exchange_blocking.c */
+    atomic_llong kept_rows; /* all that have stayed on this rank */
+    atomic_int n_open;      /* driven pipelines whose sources have been opened */
+    atomic_int n_spent;     /* driven pipelines whose sources have nothing left */
+    atomic_int n_through;   /* summed over workers */
+    size_t message_bytes;   /* when a message is sent */
+    size_t most_unsent;     /* bytes: with more nothing is driven; set when the run's exchanges open */
     pthread_mutex_t arrived_lock;
     struct exchange_list arrived;
     enum sx_shuffle_compression compression;

@@ -39,8 +39,8 @@ bool sx_schedule_reads_same(const struct sx_pipeline *a, const struct sx_pipelin
 }
 
 static bool may_join(const struct round *round, const struct sx_pipeline *pipeline, int64_t *out_bytes) {
-    if (pipeline->has_run || !sx_schedule_is_ready(pipeline) || !is_short(round->run, pipeline->source, out_bytes) ||
-        *out_bytes > round->bytes_left)
+    if (pipeline->has_run || !sx_schedule_is_ready(pipeline) ||
+        !is_short(round->run, pipeline->source, out_bytes) || *out_bytes > round->bytes_left)
         return false;
     bool same = sx_schedule_reads_same(round->first, pipeline);
     for (int i = 0; i < round->n && !same; i++)

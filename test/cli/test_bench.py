@@ -207,6 +207,28 @@ def check_join_trace(scratch):
     require(len(pipelines) >= 2 and any(event["name"] == "join_probe" for event in events), str(events)[:1000])
 
 
+def sends_during_table(scratch, variant):
+    """Whether rank 0 sends rows of the probe side while the sink with the table ends."""
+    path = os.path.join(scratch, "early.json")
+    report = measure_join(scratch, 2, "--variant", variant, "--device", "cuda", "--build", "80k", "--probe", "80k", "--trace", path)
+    require(report["results"][0]["rows"] == 40000, str(report))
+    with open(path, encoding="utf-8") as file:
+        events = [event for event in json.load(file)["traceEvents"] if event.get("ph") == "X"]
+    ends = [event for event in events if event["name"].endswith("JOIN build INNER") and event["name"].split()[0] in ("finish", "part", "seal")]
+    sends = [event["ts"] for event in events if event["name"] == "EXCHANGE HASH send"]
+    require(len(ends) >= 3 and sends, str(events)[:1000])
+    return any(end["ts"] <= sent < end["ts"] + end["dur"] for end in ends for sent in sends)
+
+
+def check_join_early(scratch):
+    os.environ["STACHIO_CUDA_LIBRARY"] = EMULATED
+    try:
+        require(sends_during_table(scratch, "auto"), "nothing is sent early")
+        require(not sends_during_table(scratch, "blocking"), "something is sent early")
+    finally:
+        del os.environ["STACHIO_CUDA_LIBRARY"]
+
+
 def run_script(*command):
     done = subprocess.run([sys.executable, str(ROOT / "bench" / command[0]), *command[1:]], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     require(done.returncode == 0, done.stdout + done.stderr)
@@ -298,7 +320,7 @@ def main():
     with scratch_directory() as scratch:
         cases = [check_cpu, check_filter, check_usage, check_scan, check_scan_damage, check_join_sizes, check_join_memory, check_join_timeline, check_join_trace, check_join_usage, check_idle_options,
                  check_join_figures, check_join_figures_memory, check_scale_model]
-        cases += [check_device, check_scan_device, check_join_device] if os.path.exists(EMULATED) else []
+        cases += [check_device, check_scan_device, check_join_device, check_join_early] if os.path.exists(EMULATED) else []
         for check in cases:
             with checks.case(check.__name__):
                 check(scratch)
