@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "conformance.h"
+#include "move_streams.h"
 
 static const struct sx_type types[] = {
     {SX_TYPE_BOOL, 0, 0},      {SX_TYPE_I8, 0, 0},       {SX_TYPE_I16, 0, 0},      {SX_TYPE_I32, 0, 0},
@@ -408,4 +409,5 @@ void conform_move(struct conformance *c) {
     }
     CONFORM(c, check_long_mask(c, 0) == SX_OK && check_long_mask(c, 0.998) == SX_OK, "long masks: %s",
             c->stream->error.text);
+    move_between_streams(c);
 }
