@@ -266,9 +266,8 @@ static enum exchange_mode mode_of(const struct sx_exchange *exchange) {
 static enum sx_status exchange_open(struct sx_source *source, struct sx_worker *worker) {
     struct sx_exchange *exchange = (struct sx_exchange *)source;
     struct sx_pipeline *first = exchange->sink->sink.driven;
-    if (exchange->is_open)
+    if (atomic_load(&exchange->n_open) > 0) /* early */
         return SX_OK;
-    exchange->is_open = true;
     if (exchange->kept)
         SX_TRY(exchange->range ? exchange_range_find(exchange, worker) : choose(exchange, worker));
     exchange->mode = mode_of(exchange);

@@ -84,7 +84,6 @@ struct sx_exchange {
     const struct sx_plan *plan;
     struct sx_join_build *join; /* whose side this is; may be NULL */
     bool is_build;
-    bool is_open;
     bool is_blocking;             /* set when it opens; see exchange_blocking.c */
     atomic_bool is_driven_early;  /* by a worker, right now */
     struct sx_collector *kept;    /* what an adaptive build side, or ranges, are chosen by; else NULL */

@@ -1,11 +1,11 @@
 /* Messages between devices. They wait until the net's thread for them begins a round: it tells each other
  * rank what it will get from this one (a frame over the transport), and a rank that hears of a round joins
  * it, maybe with nothing. When the announcements of all ranks are there each knows what it sends and
- * receives, and all exchange at once. A large message goes slice by slice: a round with all of it would take
- * the time of that rank's link, and what other ranks have meanwhile would wait for it. So the link's
- * collective calls have one order on all ranks, whatever the channels do; credits, ends and failures stay
- * with the channels. Another thread waits for the ends of rounds, so that the next one is announced, and
- * waits on the device, while one is under way. */
+ * receives, and all exchange at once. So the link's collective calls have one order on all ranks, whatever
+ * the channels do; credits, ends and failures stay with the channels. Another thread waits for the ends of
+ * rounds, so that the next one is announced, and waits on the device, while one is under way. A large message
+ * goes slice by slice: a round with all of it takes the time of that rank's link, and what other ranks have
+ * meanwhile waits for it. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -90,8 +90,7 @@ static struct sx_kept *share(const struct sx_kept *kept) {
         return NULL;
     *shared = *kept;
     shared->next = NULL;
-    if (kept->message.buffer)
-        sx_buffer_retain(kept->message.buffer);
+    sx_buffer_retain(kept->message.buffer);
     return shared;
 }
 

@@ -39,17 +39,18 @@ __device__ __forceinline__ int64_t cuda_threads() {
     return (int64_t)gridDim.x * blockDim.x;
 }
 
-/* Blocks for `n` elements, with loops over the grid where there are more. */
-static inline unsigned cuda_blocks(int64_t n, int threads = CUDA_THREADS) {
-    const int64_t most = 132 * 16, blocks = (n + threads - 1) / threads;
+static inline unsigned cuda_blocks_up_to(int64_t most, int64_t n, int threads) {
+    const int64_t blocks = (n + threads - 1) / threads;
     return (unsigned)(blocks < 1 ? 1 : blocks < most ? blocks : most);
 }
-
+/* Blocks for `n` elements, with loops over the grid where there are more. */
+static inline unsigned cuda_blocks(int64_t n, int threads = CUDA_THREADS) {
+    return cuda_blocks_up_to(132 * 16, n, threads);
+}
 /* The same where elements take their time at random, as what is looked up in memory does: a block for every
  * few, so that at the end there are always blocks to fill the device with. */
 static inline unsigned cuda_many_blocks(int64_t n) {
-    const int64_t most = 132 * 256, blocks = (n + CUDA_THREADS - 1) / CUDA_THREADS;
-    return (unsigned)(blocks < 1 ? 1 : blocks < most ? blocks : most);
+    return cuda_blocks_up_to(132 * 256, n, CUDA_THREADS);
 }
 
 template <typename T> __device__ __forceinline__ T cuda_load(const struct cuda_column &column, int64_t row) {

@@ -156,17 +156,30 @@ __global__ void move_rows(const __grid_constant__ struct cuda_moves moves, const
     }
 }
 
+/* Rows of `step` bytes of a block's threads in shared memory: moved in pieces, and `stride` bytes from each
+ * other. */
+struct tile_shape {
+    uint32_t piece, pieces, stride;
+};
+__device__ static inline struct tile_shape shape_of(uint32_t step) {
+    const uint32_t word = (uint32_t)sizeof(uint64_t), two = (uint32_t)sizeof(struct word16);
+    const uint32_t piece = step < two ? word : two;
+    return {piece, step / piece, step + word}; /* banks apart */
+}
+__device__ static inline uint32_t rows_of_tile(int64_t left) {
+    return left < CUDA_THREADS ? (uint32_t)left : (uint32_t)CUDA_THREADS;
+}
+
 /* The other way: columns to rows. A block reads each column in order, and writes its rows, which lie together
  * in shared memory by then, 16 bytes a thread side by side. `to` of a column leads into the row 0. */
 __global__ void lay_rows(const __grid_constant__ struct cuda_moves moves, uint8_t *rows, uint32_t step,
                          int64_t n) {
     SX_DYNAMIC_SHARED(tile);
-    const uint32_t piece =
-        step < sizeof(struct word16) ? (uint32_t)sizeof(uint64_t) : (uint32_t)sizeof(struct word16);
-    const uint32_t pieces = step / piece, stride = step + (uint32_t)sizeof(uint64_t); /* banks apart */
+    const struct tile_shape shape = shape_of(step);
+    const uint32_t piece = shape.piece, pieces = shape.pieces, stride = shape.stride;
     for (int64_t base = (int64_t)blockIdx.x * CUDA_THREADS; base < n;
          base += (int64_t)gridDim.x * CUDA_THREADS) {
-        const uint32_t count = n - base < CUDA_THREADS ? (uint32_t)(n - base) : (uint32_t)CUDA_THREADS;
+        const uint32_t count = rows_of_tile(n - base);
         for (int c = 0; c < moves.n && threadIdx.x < count; c++) {
             struct cuda_move move = moves.columns[c];
             move.to = tile + (move.to - rows);
@@ -193,12 +206,11 @@ template <typename I>
 __global__ void take_rows(const __grid_constant__ struct cuda_moves moves, const uint8_t *rows, uint32_t step,
                           const I *index, int64_t n) {
     SX_DYNAMIC_SHARED(tile);
-    const uint32_t piece =
-        step < sizeof(struct word16) ? (uint32_t)sizeof(uint64_t) : (uint32_t)sizeof(struct word16);
-    const uint32_t pieces = step / piece, stride = step + (uint32_t)sizeof(uint64_t); /* banks apart */
+    const struct tile_shape shape = shape_of(step);
+    const uint32_t piece = shape.piece, pieces = shape.pieces, stride = shape.stride;
     for (int64_t base = (int64_t)blockIdx.x * CUDA_THREADS; base < n;
          base += (int64_t)gridDim.x * CUDA_THREADS) {
-        const uint32_t count = n - base < CUDA_THREADS ? (uint32_t)(n - base) : (uint32_t)CUDA_THREADS;
+        const uint32_t count = rows_of_tile(n - base);
         for (uint32_t p = threadIdx.x; p < count * pieces; p += CUDA_THREADS) {
             const uint32_t at = p % pieces * piece;
             const uint8_t *from = rows + (int64_t)index[base + p / pieces] * step + at;
