@@ -323,18 +323,23 @@ static enum sx_status send_by_range(struct sx_exchange *exchange, struct sx_work
 }
 
 /* A device shares itself out among all that is asked of it: large batches that are packed at the same time
- * would all be ready late, and the link idle until then. */
+ * would all be ready late, and the link idle until then. So would they beside large kernels of other workers.
+ */
 static enum sx_status send_in_turn(struct sx_exchange *exchange, struct sx_worker *worker,
                                    const struct sx_batch *batch,
                                    enum sx_status (*send)(struct sx_exchange *exchange,
                                                           struct sx_worker *worker,
                                                           const struct sx_batch *batch)) {
     const bool in_turn = !worker->stream->backend->traits.is_host && batch->rows >= LARGE_BATCH;
-    if (in_turn)
-        pthread_mutex_lock(&exchange->pack_lock);
-    const enum sx_status status = send(exchange, worker, batch);
-    if (in_turn)
-        pthread_mutex_unlock(&exchange->pack_lock);
+    if (!in_turn)
+        return send(exchange, worker, batch);
+    pthread_mutex_lock(&exchange->pack_lock);
+    enum sx_status status = sx_ops(worker)->prioritise(worker->stream, true);
+    if (status == SX_OK)
+        status = send(exchange, worker, batch);
+    if (sx_ops(worker)->prioritise(worker->stream, false) != SX_OK && status == SX_OK)
+        status = sx_worker_error(worker)->status;
+    pthread_mutex_unlock(&exchange->pack_lock);
     return status;
 }
 

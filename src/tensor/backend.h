@@ -182,6 +182,9 @@ struct sx_backend_ops {
      * others: at the end of a worker's pipeline whose rows others get, and of each part of a sink's end.
      * `why`: a literal, for the trace. */
     SX_MUST_CHECK enum sx_status (*synchronise)(struct sx_stream *stream, const char *why);
+    /* Whether what is issued to the stream from now on gets the device's room before what other streams wait
+     * for. On a host backend nothing. */
+    SX_MUST_CHECK enum sx_status (*prioritise)(struct sx_stream *stream, bool is_first);
     /* Reads the row count of a batch to the host: the one explicit synchronisation. */
     SX_MUST_CHECK enum sx_status (*batch_rows)(struct sx_stream *stream, struct sx_batch *batch);
     /* A copy in host memory with FLAT columns. On a host backend columns that are FLAT already are shared. */

@@ -1,5 +1,5 @@
 /* Columns that go from stream to stream while others make and release theirs: memory that is used again has
- * nobody at work on it. */
+ * nobody at work on it. Streams change their priority meanwhile. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -61,7 +61,9 @@ static enum sx_status trade_one(struct trader *trader, int round) {
     struct counted own = {.first = (int64_t)(round * THREADS + trader->number) << 32};
     struct sx_tensor host = {0};
     enum sx_status status;
+    SX_GO(ops->prioritise(stream, round % 2 == 0));
     SX_GO(ops->iota(stream, SX_TYPE_I64, own.first, trader->rows, &own.column));
+    SX_GO(ops->prioritise(stream, trader->number % 2 == 0));
     SX_GO(ops->synchronise(stream, "a column is whole"));
     trade(trader, &own);
     if (own.column.values) {

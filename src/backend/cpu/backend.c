@@ -8,6 +8,7 @@ const struct sx_backend sx_cpu_backend = {
             .stream_create = sx_cpu_stream_create,
             .stream_destroy = sx_cpu_stream_destroy,
             .synchronise = sx_cpu_synchronise,
+            .prioritise = sx_cpu_prioritise,
             .batch_rows = sx_cpu_batch_rows,
             .batch_to_host = sx_cpu_batch_to_host,
             .batch_from_host = sx_cpu_batch_from_host,

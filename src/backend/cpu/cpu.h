@@ -12,6 +12,7 @@ SX_MUST_CHECK enum sx_status sx_cpu_stream_create(const struct sx_backend *backe
                                                   struct sx_error *error);
 void sx_cpu_stream_destroy(struct sx_stream *stream);
 SX_MUST_CHECK enum sx_status sx_cpu_synchronise(struct sx_stream *stream, const char *why);
+SX_MUST_CHECK enum sx_status sx_cpu_prioritise(struct sx_stream *stream, bool is_first);
 SX_MUST_CHECK enum sx_status sx_cpu_batch_rows(struct sx_stream *stream, struct sx_batch *batch);
 SX_MUST_CHECK enum sx_status sx_cpu_batch_to_host(struct sx_stream *stream, const struct sx_batch *batch,
                                                   struct sx_batch *out_batch);

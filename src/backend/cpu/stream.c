@@ -25,6 +25,12 @@ enum sx_status sx_cpu_synchronise(struct sx_stream *stream, const char *why) {
     return SX_OK;
 }
 
+enum sx_status sx_cpu_prioritise(struct sx_stream *stream, bool is_first) {
+    (void)stream;
+    (void)is_first;
+    return SX_OK;
+}
+
 enum sx_status sx_cpu_batch_rows(struct sx_stream *stream, struct sx_batch *batch) {
     (void)stream;
     batch->rows = batch->rows_bound;

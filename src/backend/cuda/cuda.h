@@ -64,7 +64,9 @@ enum { CUDA_AHEAD_EVENTS = 4 };
 struct cuda_stream {
     struct sx_stream base; /* first; base.pool is the stream's device memory */
     struct cuda_device *device;
-    cudaStream_t handle;
+    cudaStream_t handle;       /* what work is issued to: one of the next two */
+    cudaStream_t usual, first; /* `first` gets room before others; NULL until it is first needed */
+    cudaEvent_t switched;      /* from one to the other; likewise */
     struct sx_pool *host_pool; /* tensors in host memory: batch_to_host */
     struct cuda_allocator *allocator;
     struct cuda_control *control; /* on the device */
@@ -257,6 +259,7 @@ enum sx_status sx_cuda_stream_create(const struct sx_backend *backend, struct sx
                                      struct sx_error *error);
 void sx_cuda_stream_destroy(struct sx_stream *base);
 enum sx_status sx_cuda_synchronise(struct sx_stream *base, const char *why);
+enum sx_status sx_cuda_prioritise(struct sx_stream *base, bool is_first);
 enum sx_status sx_cuda_batch_rows(struct sx_stream *base, struct sx_batch *batch);
 enum sx_status sx_cuda_batch_to_host(struct sx_stream *base, const struct sx_batch *batch,
                                      struct sx_batch *out_batch);

@@ -23,6 +23,7 @@ static const struct sx_backend_ops operations = {
     .stream_create = sx_cuda_stream_create,
     .stream_destroy = sx_cuda_stream_destroy,
     .synchronise = sx_cuda_synchronise,
+    .prioritise = sx_cuda_prioritise,
     .batch_rows = sx_cuda_batch_rows,
     .batch_to_host = sx_cuda_batch_to_host,
     .batch_from_host = sx_cuda_batch_from_host,

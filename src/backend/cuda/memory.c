@@ -152,7 +152,7 @@ static bool is_quiet(struct cuda_device *device, const struct cuda_stream *own, 
 }
 
 static void give_to_device(struct cuda_allocator *allocator, void *memory, size_t bytes) {
-    cudaStream_t handle = allocator->stream ? allocator->stream->handle : NULL;
+    cudaStream_t handle = allocator->stream ? allocator->stream->usual : NULL;
     if (handle)
         cudaFreeAsync(memory, handle);
     else

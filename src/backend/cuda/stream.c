@@ -84,15 +84,21 @@ static void delist(struct cuda_device *device, const struct cuda_stream *stream)
     pthread_mutex_unlock(&device->lock);
 }
 
+/* A stream of the device whose kernels get room before others' (is_first) or after them. */
+static cudaError_t create_handle(bool is_first, cudaStream_t *out_handle) {
+    int least = 0, greatest = 0;
+    const cudaError_t result = cudaDeviceGetStreamPriorityRange(&least, &greatest);
+    return result == cudaSuccess
+               ? cudaStreamCreateWithPriority(out_handle, cudaStreamNonBlocking, is_first ? greatest : least)
+               : result;
+}
+
 static enum sx_status create_parts(struct cuda_stream *stream, bool is_first, struct sx_error *error) {
     void *control = NULL, *reply = NULL, *staging = NULL;
-    int least = 0, greatest = 0;
     cudaError_t result = cuda_choose_device(stream->device->ordinal);
     if (result == cudaSuccess)
-        result = cudaDeviceGetStreamPriorityRange(&least, &greatest);
-    if (result == cudaSuccess)
-        result =
-            cudaStreamCreateWithPriority(&stream->handle, cudaStreamNonBlocking, is_first ? greatest : least);
+        result = create_handle(is_first, &stream->usual);
+    stream->handle = stream->usual;
     if (result == cudaSuccess)
         result = cudaMalloc(&control, sizeof *stream->control);
     stream->control = control;
@@ -133,8 +139,12 @@ void cuda_stream_free(struct cuda_stream *stream) {
             (void)cudaEventDestroy(stream->ahead[i]);
     if (stream->aside)
         (void)cudaStreamDestroy(stream->aside);
-    if (stream->handle)
-        (void)cudaStreamDestroy(stream->handle);
+    if (stream->switched)
+        (void)cudaEventDestroy(stream->switched);
+    if (stream->first)
+        (void)cudaStreamDestroy(stream->first);
+    if (stream->usual)
+        (void)cudaStreamDestroy(stream->usual);
     free(stream);
 }
 
@@ -166,6 +176,7 @@ static bool reset(struct cuda_stream *stream) {
     if (status != SX_OK)
         return false;
     cuda_hand_over(stream);
+    stream->handle = stream->usual;
     stream->describe_fault = NULL;
     stream->fault_context = NULL;
     return true;
@@ -357,6 +368,25 @@ enum sx_status sx_cuda_synchronise(struct sx_stream *base, const char *why) {
     cuda_hand_over(stream);
     const bool is_idle = !atomic_load(&stream->clock->busy) && !atomic_load(&stream->has_taken);
     return is_idle ? SX_OK : cuda_sync(stream, why);
+}
+
+/* The other one of the two goes on when all is done that was issued to this one. */
+enum sx_status sx_cuda_prioritise(struct sx_stream *base, bool is_first) {
+    struct cuda_stream *stream = cuda_stream_of(base);
+    cudaError_t result = cuda_choose_device(stream->device->ordinal);
+    if (result == cudaSuccess && is_first && !stream->switched)
+        result = cudaEventCreateWithFlags(&stream->switched, cudaEventDisableTiming);
+    if (result == cudaSuccess && is_first && !stream->first)
+        result = create_handle(true, &stream->first);
+    const cudaStream_t to = is_first ? stream->first : stream->usual;
+    if (result == cudaSuccess && to != stream->handle)
+        result = cudaEventRecord(stream->switched, stream->handle);
+    if (result == cudaSuccess && to != stream->handle)
+        result = cudaStreamWaitEvent(to, stream->switched, 0);
+    if (result != cudaSuccess)
+        return cuda_check(stream, result, "a stream's priority");
+    stream->handle = to;
+    return SX_OK; /* not busy with that */
 }
 
 int64_t *cuda_counter_place(struct cuda_stream *stream, int i) {
