@@ -84,9 +84,17 @@ void sx_run_destroy(struct sx_run *run) {
 
 /* ---- running ---- */
 
+static void trace_round(void *context, const struct sx_net_round *round) {
+    sx_span_end(sx_trace_lane(context, "link", round->place), SX_SPAN_ROUND, "round", round->began_ns,
+                (int64_t)round->sent_bytes, (int64_t)round->received_bytes);
+}
+
 static enum sx_status execute(struct sx_run *run, struct sx_error *error) {
+    const struct sx_round_watch watch = {trace_round, run->options.trace};
     if (!run->options.net)
         return sx_run_pipelines(run, error);
+    if (run->options.trace)
+        sx_net_watch_rounds(run->options.net, &watch);
     enum sx_status status = sx_exchanges_open(run, error);
     if (status == SX_OK)
         status = sx_run_pipelines(run, error);
@@ -95,6 +103,7 @@ static enum sx_status execute(struct sx_run *run, struct sx_error *error) {
     if (status == SX_OK)
         status = sx_exchanges_compare(run, error);
     sx_exchanges_close(run);
+    sx_net_watch_rounds(run->options.net, NULL);
     return status;
 }
 

@@ -23,6 +23,18 @@ int sx_net_size(const struct sx_net *net);
 const char *sx_net_transport(const struct sx_net *net);
 /* Messages may be on devices: they go from one to the other. */
 bool sx_net_has_link(const struct sx_net *net);
+/* A round of it that has ended: this rank's messages of several exchanges, or slices of them. */
+struct sx_net_round {
+    int place; /* rounds that are under way at the same time have different ones, from 0 on */
+    int64_t began_ns;
+    size_t sent_bytes, received_bytes;
+};
+struct sx_round_watch {
+    void (*ended)(void *context, const struct sx_net_round *round); /* with the net's lock held */
+    void *context;
+};
+/* Who is told of rounds from now on; NULL: nobody, also not by a call that is under way. */
+void sx_net_watch_rounds(struct sx_net *net, const struct sx_round_watch *watch);
 /* How long a thread that waits for others looks again and again before it sleeps: a sleeping one takes tens
  * of microseconds to wake, on each of the half dozen steps from one rank's rows to another's, and it takes a
  * processor as long as it looks. 0, as at first: not at all, or as long as the transport likes. */

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/signals.h"
 #include "net/link.h"
 #include "net/state.h"
@@ -34,6 +35,7 @@ struct flight {
     struct part_list sends, receives;
     size_t bytes;     /* sent, */
     size_t all_bytes; /* and received */
+    int64_t began_ns;
 };
 
 struct sx_rounds {
@@ -314,11 +316,12 @@ static enum sx_status take_off(struct sx_rounds *rounds, struct part_list *sends
     const int place = (int)(rounds->n_begun % SX_LINK_FLIGHTS);
     sx_net_pace_begin(net, SX_NET_LINK, bytes);
     pthread_mutex_unlock(&net->lock);
+    const int64_t began_ns = sx_clock_ns();
     const enum sx_status status = rounds->link->ops->start(
         rounds->link, place, sends->parts, sends->n, receives->parts, receives->n, gives_up, rounds, error);
     pthread_mutex_lock(&net->lock);
     if (status == SX_OK) {
-        rounds->flights[place] = (struct flight){*sends, *receives, bytes, all_bytes};
+        rounds->flights[place] = (struct flight){*sends, *receives, bytes, all_bytes, began_ns};
         *sends = *receives = (struct part_list){0};
         rounds->n_begun++;
         sx_net_changed(net);
@@ -343,6 +346,16 @@ static void exchange(struct sx_rounds *rounds, struct part_list *sends, struct p
     end_round(rounds, sends, receives, status == SX_OK);
 }
 
+/* With the lock held. */
+static void tell_watch(const struct sx_net *net, int place, const struct flight *flight) {
+    const struct sx_net_round round = {.place = place,
+                                       .began_ns = flight->began_ns,
+                                       .sent_bytes = flight->bytes,
+                                       .received_bytes = flight->all_bytes - flight->bytes};
+    if (net->watch.ended)
+        net->watch.ended(net->watch.context, &round);
+}
+
 /* Waits for the end of the oldest flight. Without the lock. */
 static void land(struct sx_rounds *rounds) {
     struct sx_net *net = rounds->net;
@@ -352,6 +365,7 @@ static void land(struct sx_rounds *rounds) {
     const enum sx_status status = rounds->link->ops->finish(rounds->link, place, gives_up, rounds, &error);
     pthread_mutex_lock(&net->lock);
     sx_net_pace_end(net, SX_NET_LINK, flight.bytes);
+    tell_watch(net, place, &flight);
     pthread_mutex_unlock(&net->lock);
     if (status != SX_OK)
         lose_link(rounds, &error);
@@ -519,6 +533,12 @@ bool sx_net_has_link(const struct sx_net *net) {
 
 struct sx_link *sx_net_get_link(const struct sx_net *net) {
     return net->rounds ? net->rounds->link : NULL;
+}
+
+void sx_net_watch_rounds(struct sx_net *net, const struct sx_round_watch *watch) {
+    pthread_mutex_lock(&net->lock);
+    net->watch = watch ? *watch : (struct sx_round_watch){0};
+    pthread_mutex_unlock(&net->lock);
 }
 
 void sx_rounds_close(struct sx_net *net) {

@@ -104,6 +104,7 @@ struct sx_net {
     struct sx_kept_list collectives; /* parts that have come */
     int wakes_due;
     struct sx_rounds *rounds;       /* NULL: there is no link */
+    struct sx_round_watch watch;    /* of its rounds */
     atomic_int_fast64_t sent_bytes; /* of channels' messages, once they have gone */
 };
 

@@ -28,7 +28,8 @@ struct sx_lane;
     X(CACHE, "cache", "cached ", "bytes", NULL)           \
     X(WAIT, "wait", "wait: ", NULL, NULL)                 \
     X(SYNC, "sync", "sync: ", NULL, NULL)                 \
-    X(COPY, "copy", "", "bytes", "copies")
+    X(COPY, "copy", "", "bytes", "copies")                \
+    X(ROUND, "link", "", "sent_bytes", "received_bytes")
 
 enum sx_span_kind {
 #define SX_SPAN_ENUM(name, category, prefix, first, second) SX_SPAN_##name,

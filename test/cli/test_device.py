@@ -3,6 +3,7 @@
 import contextlib
 import datetime
 import decimal
+import json
 import os
 import pathlib
 import re
@@ -227,6 +228,23 @@ def check_ranks(tables):
                 "ranks on the CPU")
 
 
+def check_rounds():
+    """Rounds in rank 0's trace: about what comes to a rank in a join, and the rounds of a lane one after another."""
+    with scratch_directory() as scratch:
+        trace, report = os.path.join(scratch, "join.trace"), os.path.join(scratch, "join.json")
+        run_stachio(["bench", "join", "--build", "10k", "--probe", "50k", "--device", "cuda", "--runs", "1", "--trace", trace, "--json", report]).succeeded()
+        with open(trace, encoding="utf-8") as file:
+            rounds = [event for event in json.load(file)["traceEvents"] if event.get("cat") == "link"]
+        with open(report, encoding="utf-8") as file:
+            wanted = json.load(file)["results"][0]["bytes"]
+    rounds.sort(key=lambda event: (event["tid"], event["ts"]))
+    for before, after in zip(rounds, rounds[1:]):
+        require(before["tid"] != after["tid"] or before["ts"] + before["dur"] <= after["ts"], f"{before}, {after}")
+    for way in "sent_bytes", "received_bytes":
+        total = sum(event["args"][way] for event in rounds)
+        require(total > 0.9 * wanted, f"{way}: {total} of {wanted}")
+
+
 def check_links(tables):
     """Rows go from GPU to GPU where each rank has its own and NCCL is there; else --analyze says why not."""
     def network():
@@ -253,6 +271,7 @@ def check_links(tables):
         require(len(table) == 4 and all(float(row[5]) > 0 for row in table[2:]), f"NCCL alone: {table}")
         run = run_stachio(["bench", "join", "--build", "1000", "--probe", "5000", "--device", "cuda"]).succeeded()
         require(b"GPU to GPU by NCCL 2." in run.out, str(run))
+        check_rounds()
     for values, reason in (({"CUDA_EMULATOR_DEVICES": "2"}, "ranks share a GPU"), ({"STACHIO_TRANSPORT": "host"}, "STACHIO_TRANSPORT=host"),
                            ({"STACHIO_NCCL_LIBRARY": NOWHERE}, "no NCCL: "), ({"NCCL_EMULATOR_NO_ID": "1"}, "ncclGetUniqueId: ")):
         began = time.monotonic()
