@@ -122,6 +122,7 @@ struct sx_exec_options sx_db_exec_options(struct stachio_db *db) {
         .queue_bytes = sx_db_queue_bytes(db),
         .net = db->net,
         .link_bytes = link_bytes(),
+        .large_rows = sx_environment_integer("STACHIO_LARGE_ROWS", 1 << 20),
         .root_sort_rows = root_sort_rows(),
         .overlap = overlaps[db->overlap],
         .shuffle_compression = compressions[db->shuffle_compression],

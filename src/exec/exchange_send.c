@@ -7,11 +7,10 @@
 #include "exec/exchange_skew.h"
 
 enum {
-    PARTS_A_RANK = 16,        /* ranks get parts of the hashes' range, which is cut into a power of two */
-    FRAME_ROWS = 65536,       /* at most */
-    ALL_RANKS = 0,            /* the outgoing message of EXCHANGE_TO_ALL */
-    LEAST_MESSAGE = 64 << 10, /* bytes */
-    LARGE_BATCH = 1 << 20     /* rows */
+    PARTS_A_RANK = 16,       /* ranks get parts of the hashes' range, which is cut into a power of two */
+    FRAME_ROWS = 65536,      /* at most */
+    ALL_RANKS = 0,           /* the outgoing message of EXCHANGE_TO_ALL */
+    LEAST_MESSAGE = 64 << 10 /* bytes */
 };
 
 /* ---- rows that stay ---- */
@@ -330,7 +329,8 @@ static enum sx_status send_in_turn(struct sx_exchange *exchange, struct sx_worke
                                    enum sx_status (*send)(struct sx_exchange *exchange,
                                                           struct sx_worker *worker,
                                                           const struct sx_batch *batch)) {
-    const bool in_turn = !worker->stream->backend->traits.is_host && batch->rows >= LARGE_BATCH;
+    const bool in_turn =
+        !worker->stream->backend->traits.is_host && batch->rows >= worker->run->options.large_rows;
     if (!in_turn)
         return send(exchange, worker, batch);
     pthread_mutex_lock(&exchange->pack_lock);
