@@ -89,6 +89,7 @@ static bool read_decimal(const char *format, struct column *out) {
     out->kind = COLUMN_DECIMAL;
     if (sscanf(format, "d:%d,%d,%d", &precision, &out->scale, &bits) < 2)
         return false;
+    out->is_fraction = precision == out->scale;
     out->width_bytes = bits / 8;
     return bits == 128 || bits == 64 || bits == 32;
 }

@@ -32,6 +32,7 @@ struct column {
     int width_bytes;
     bool is_unsigned;
     int scale;
+    bool is_fraction;        /* a decimal without digits in front of the point */
     int64_t unit_per_second; /* 1, 1000, … */
     bool has_zone;
     const char *type_ids; /* of a union: "0,1" */

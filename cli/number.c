@@ -43,11 +43,13 @@ void text_add_unsigned_wide(struct text *out, cli_u128 value) {
     text_append(out, start, (size_t)(end - start));
 }
 
-void text_add_decimal(struct text *out, cli_i128 value, int scale) {
+void text_add_decimal(struct text *out, cli_i128 value, int scale, int least_whole) {
     char buffer[2 * WIDE_BYTES], *end = buffer + sizeof buffer;
     char *start = write_wide(end, value < 0 ? 0 - (cli_u128)value : (cli_u128)value);
-    while (end - start <= scale && start > buffer)
+    while (end - start < scale + least_whole && start > buffer)
         *--start = '0';
+    if (least_whole == 0 && end - start == scale + 1 && *start == '0')
+        start++; /* the digit of zero */
     if (value < 0)
         text_add_char(out, '-');
     size_t whole = (size_t)(end - start - scale);

@@ -9,8 +9,8 @@ __extension__ typedef unsigned __int128 cli_u128;
 
 void text_add_unsigned(struct text *out, uint64_t value);
 void text_add_integer(struct text *out, int64_t value);
-/* `scale` digits behind the point. */
-void text_add_decimal(struct text *out, cli_i128 value, int scale);
+/* `scale` digits behind the point, and at least `least_whole` in front of it. */
+void text_add_decimal(struct text *out, cli_i128 value, int scale, int least_whole);
 void text_add_unsigned_wide(struct text *out, cli_u128 value);
 /* The shortest text that reads back the same: "1.0", "1e+16", "nan", "inf". */
 void text_add_double(struct text *out, double value);

@@ -99,9 +99,9 @@ static void add_float(struct text *out, const struct column *column, double valu
 }
 
 static void add_decimal(struct text *out, const struct column *column, const struct ArrowArray *array,
-                        int64_t row) {
+                        int64_t row, int least_whole) {
     if (column->width_bytes < 16) {
-        text_add_decimal(out, read_integer(column, array, row), column->scale);
+        text_add_decimal(out, read_integer(column, array, row), column->scale, least_whole);
         return;
     }
     cli_i128 value;
@@ -109,7 +109,7 @@ static void add_decimal(struct text *out, const struct column *column, const str
     if (column->is_unsigned)
         text_add_unsigned_wide(out, (cli_u128)value);
     else
-        text_add_decimal(out, value, column->scale);
+        text_add_decimal(out, value, column->scale, least_whole);
 }
 
 static void add_interval(struct text *out, const struct ArrowArray *array, int64_t row) {
@@ -142,7 +142,7 @@ static bool add_plain(struct text *out, const struct column *column, const struc
         return true;
     }
     case COLUMN_INT: add_integer(out, column, array, row); return true;
-    case COLUMN_DECIMAL: add_decimal(out, column, array, row); return true;
+    case COLUMN_DECIMAL: add_decimal(out, column, array, row, !column->is_fraction); return true;
     case COLUMN_FLOAT: add_float(out, column, read_float(column, array, row)); return true;
     default: return false;
     }
@@ -373,7 +373,9 @@ void value_json(struct text *out, const struct column *column, const struct Arro
         add_json_text(out, column, array, row);
         return;
     }
-    if (add_plain(out, column, array, row))
+    if (column->kind == COLUMN_DECIMAL)
+        add_decimal(out, column, array, row, 1);
+    if (column->kind == COLUMN_DECIMAL || add_plain(out, column, array, row))
         return;
     switch (column->kind) {
     case COLUMN_LIST:

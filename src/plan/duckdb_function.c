@@ -118,37 +118,54 @@ static struct sx_expression *convert_arithmetic(const struct call *call) {
     return call->n == 2 ? number_arithmetic(call) : NULL;
 }
 
-/* The DECIMAL under a cast to DOUBLE, or NULL. */
-static const struct sx_type *decimal_below_cast(const struct sx_expression *expression) {
-    if (expression->kind != SX_EXPR_CALL || expression->function != SX_FN_CAST ||
-        expression->type.id != SX_TYPE_F64)
-        return NULL;
-    const struct sx_type *type = &expression->arguments[0]->type;
-    return type->id == SX_TYPE_DECIMAL ? type : NULL;
+/* What is under a cast to DOUBLE, or the expression itself. */
+static const struct sx_expression *below_cast(const struct sx_expression *expression) {
+    const bool is_cast = expression->kind == SX_EXPR_CALL && expression->function == SX_FN_CAST &&
+                         expression->type.id == SX_TYPE_F64;
+    return is_cast ? expression->arguments[0] : expression;
 }
 
-/* Whether DuckDB's binder made the modulo of two decimals one of doubles, since no decimal holds both. */
-static bool is_decimal_modulo(const struct call *call) {
-    const struct sx_type *left = decimal_below_cast(call->arguments[0]);
-    const struct sx_type *right = decimal_below_cast(call->arguments[1]);
-    if (!left || !right)
+/* At most. */
+static int integer_digits(struct sx_type type) {
+    switch (sx_type_bytes(type)) {
+    case 1: return 3;
+    case 2: return 5;
+    case 4: return 10;
+    case 8: return 20;
+    default: return 39;
+    }
+}
+
+/* Digits in front of the point and behind it of what may be, or have been, a decimal. A constant's have been
+ * lost: as many as it takes. */
+static bool read_digits(const struct sx_expression *expression, int *out_whole, int *out_scale) {
+    const struct sx_type type = below_cast(expression)->type;
+    if (expression->kind == SX_EXPR_CONSTANT)
+        *out_whole = 1, *out_scale = SX_DECIMAL_MAX_DIGITS;
+    else if (type.id == SX_TYPE_DECIMAL)
+        *out_whole = type.precision - type.scale, *out_scale = type.scale;
+    else if (is_integer(type))
+        *out_whole = integer_digits(type), *out_scale = 0;
+    else
         return false;
-    const int whole_left = left->precision - left->scale, whole_right = right->precision - right->scale;
-    const int whole = whole_left > whole_right ? whole_left : whole_right;
-    return whole + (left->scale > right->scale ? left->scale : right->scale) > SX_DECIMAL_MAX_DIGITS;
+    return true;
 }
 
-/* x % 0 is NaN for doubles, but NULL for decimals, also for those that DuckDB computes as doubles. */
+/* Whether DuckDB's binder may have made the modulo of decimals one of doubles, since no decimal holds both:
+ * then x % 0 is NULL, and NaN where the doubles are the statement's. Plans do not tell. */
+static bool is_unclear_modulo(const struct call *call) {
+    const struct sx_expression *left = call->arguments[0], *right = call->arguments[1];
+    int whole_left, whole_right, scale_left, scale_right;
+    if (call->type.id != SX_TYPE_F64 || (right->kind == SX_EXPR_CONSTANT && right->constant.v.f64 != 0) ||
+        (below_cast(left)->type.id != SX_TYPE_DECIMAL && below_cast(right)->type.id != SX_TYPE_DECIMAL) ||
+        !read_digits(left, &whole_left, &scale_left) || !read_digits(right, &whole_right, &scale_right))
+        return false;
+    const int whole = whole_left > whole_right ? whole_left : whole_right;
+    return whole + (scale_left > scale_right ? scale_left : scale_right) > SX_DECIMAL_MAX_DIGITS;
+}
+
 static struct sx_expression *convert_modulo(const struct call *call) {
-    struct sx_builder *b = &call->c->b;
-    struct sx_expression *modulo = convert_arithmetic(call);
-    if (!modulo || !is_decimal_modulo(call))
-        return modulo;
-    struct sx_scalar zero = {.type = call->type};
-    struct sx_expression *parts[] = {
-        sx_build_compare(b, SX_FN_EQ, call->arguments[1], sx_build_constant(b, &zero)),
-        sx_build_null(b, call->type), modulo};
-    return sx_build_node(b, SX_EXPR_CASE, call->type, parts, 3);
+    return call->n == 2 && is_unclear_modulo(call) ? NULL : convert_arithmetic(call);
 }
 
 static struct sx_expression *convert_float_arithmetic(const struct call *call) {
@@ -217,9 +234,25 @@ static struct sx_expression *convert_concat(const struct call *call) {
     return sx_build_call(&call->c->b, call->function, call->type, arguments, call->n > 1 ? call->n : 2);
 }
 
+/* Whether it is chosen among constants alone, so that DuckDB may know that it is ASCII. */
+static bool is_known_text(const struct sx_expression *text) {
+    if (text->kind == SX_EXPR_CALL && (text->function == SX_FN_UPPER || text->function == SX_FN_LOWER))
+        return is_known_text(text->arguments[0]);
+    if (text->kind != SX_EXPR_CASE)
+        return text->kind == SX_EXPR_CONSTANT;
+    for (int32_t i = 0; i < text->n_arguments; i++) {
+        const bool is_condition = i % 2 == 0 && i + 1 < text->n_arguments;
+        if (!is_condition && !is_known_text(text->arguments[i]))
+            return false;
+    }
+    return true;
+}
+
+/* Of ASCII DuckDB counts from another place where the begin is outside of the text. */
 static struct sx_expression *convert_substring(const struct call *call) {
     const int64_t no_limit = UINT32_MAX;
-    if ((call->n != 2 && call->n != 3) || id_of(call, 0) != SX_TYPE_VARCHAR)
+    if ((call->n != 2 && call->n != 3) || id_of(call, 0) != SX_TYPE_VARCHAR ||
+        is_known_text(call->arguments[0]))
         return NULL;
     for (int32_t i = 1; i < call->n; i++)
         if (id_of(call, i) != SX_TYPE_I64)

@@ -6,11 +6,15 @@
 
 /* ---- what only DuckDB's runner knows ---- */
 
-/* Settings that are not in a plan: the parser's, and the functions'. Both are the whole database's. */
+/* Settings that are not in a plan: the parser's, the functions', and those of operators. */
 static const char settings[] =
     "SELECT CASE WHEN current_setting('integer_division') THEN 1"
-    " WHEN NOT current_setting('ieee_floating_point_ops') THEN 2 ELSE 0 END::INTEGER";
-static const char *const reasons[] = {NULL, "setting integer_division", "setting ieee_floating_point_ops"};
+    " WHEN NOT current_setting('ieee_floating_point_ops') THEN 2"
+    " WHEN current_setting('default_collation') <> '' THEN 3"
+    " WHEN NOT current_setting('scalar_subquery_error_on_multiple_rows') THEN 4 ELSE 0 END::INTEGER";
+static const char *const reasons[] = {NULL, "setting integer_division", "setting ieee_floating_point_ops",
+                                      "setting default_collation",
+                                      "setting scalar_subquery_error_on_multiple_rows"};
 
 static enum sx_status look_at_settings(struct sx_frontend *frontend, struct sx_error *error) {
     duckdb_result result = {0};

@@ -27,6 +27,8 @@ COLUMNS = {
     "narrow": ("DECIMAL(4, 2)", ["-0.05", "99.99", "1"]),
     "money": ("DECIMAL(15, 2)", ["-9999999999999.99", "0.01", "100"]),
     "wide": ("DECIMAL(38, 10)", ["-1234567890123456789012345678.0123456789", "0.0000000001", "1"]),
+    "part": ("DECIMAL(4, 4)", ["-0.05", "0", "0.9999"]),
+    "wide_part": ("DECIMAL(38, 38)", ["-0.05", "0", "0.9999"]),
     "whole": ("DECIMAL(38, 0)", ["99999999999999999999999999999999999999", "-1", "0"]),
     "single": ("FLOAT", ["0.1", "'-inf'", "3.4028235e38"]),
     "double": ("DOUBLE", ["0.1", "'nan'", "1e300"]),
@@ -61,6 +63,16 @@ def check_csv(tables, duck):
 def check_null_and_empty(tables):
     run = query_stachio(tables, "SELECT text, longer, id FROM t WHERE id IN (1, 3) ORDER BY id").succeeded()
     require(run.out == b'text,longer,id\n"",NULL,1\n,,3\n', repr(run.out))
+
+
+def check_fractions(tables):
+    """No digit in front of the point where the type has none, as in a cast to VARCHAR; JSON's numbers have one."""
+    sql = "SELECT part, part::VARCHAR AS cast FROM t WHERE id < 3 ORDER BY id"
+    require(query_stachio(tables, sql).succeeded().out == b"part,cast\n-.0500,-.0500\n.0000,.0000\n.9999,.9999\n", sql)
+    wide = query_stachio(tables, "SELECT wide_part FROM t WHERE id = 0").succeeded().out
+    require(wide == b"wide_part\n-.05" + 36 * b"0" + b"\n", repr(wide))
+    json_text = query_stachio(tables, sql, "--format", "json").succeeded().out
+    require(b'{"part":-0.0500,"cast":"-.0500"}' in json_text, repr(json_text))
 
 
 def check_nested(tables, duck):
@@ -129,7 +141,7 @@ def main():
         tables = make_tables(os.path.join(scratch, "tables"))
         duck = DuckDB(tables)
         for name, check in (("csv", lambda: check_csv(tables, duck)), ("csv: null", lambda: check_null_and_empty(tables)),
-                            ("csv: nested", lambda: check_nested(tables, duck)), ("json", lambda: check_json(tables)),
+                            ("csv: fractions", lambda: check_fractions(tables)), ("csv: nested", lambda: check_nested(tables, duck)), ("json", lambda: check_json(tables)),
                             ("table", lambda: check_table(tables)), ("large", lambda: check_large(tables))):
             with checks.case(name):
                 check()

@@ -149,4 +149,13 @@ SELECT [id, 2] FROM v WHERE id < 3;
 SELECT ts::TIME FROM v WHERE isfinite(ts);
 -- falls back: RECURSIVE
 WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 5) SELECT * FROM r;
-SELECT x % y, d % e, x % d FROM (VALUES (5::DECIMAL(38,0), 0::DECIMAL(18,2), 5::DOUBLE, 0::DOUBLE), (7, 2.5, 7, 2.5)) t(x, y, d, e);
+SELECT d % e, x % d, d % x, x % 3, y % 0.5::DOUBLE FROM (VALUES (5::DECIMAL(38,0), 0::DECIMAL(18,2), 5::DOUBLE, 0::DOUBLE), (7, 2.5, 7, 2.5)) t(x, y, d, e);
+-- falls back: function %
+SELECT x % y FROM (VALUES (5::DECIMAL(38,0), 0::DECIMAL(18,2)), (7, 2.5)) t(x, y);
+-- falls back: function %
+SELECT 100.00 % x FROM (VALUES (5::DECIMAL(38,0)), (0)) t(x);
+-- falls back: function %
+SELECT x % i FROM (VALUES (0.5::DECIMAL(38,38), 0::TINYINT), (0.25, 1)) t(x, i);
+-- falls back: function substring
+SELECT id, substring(CASE WHEN i4 > 0 THEN 'abc' ELSE upper('x') END, -5, 3) FROM v;
+SELECT id, substring(CASE WHEN i4 > 0 THEN s ELSE 'xyz' END, -5, 3), substring(i4::VARCHAR, -5, 3) FROM v;
