@@ -24,6 +24,8 @@ static const struct {
     {"mean", SX_CALL_AVG},
     {"min", SX_CALL_MIN},
     {"max", SX_CALL_MAX},
+    {"bool_and", SX_CALL_MIN},
+    {"bool_or", SX_CALL_MAX},
     {"first", SX_CALL_FIRST},
     {"arbitrary", SX_CALL_FIRST},
     {"any_value", SX_CALL_ANY_VALUE},

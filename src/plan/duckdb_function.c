@@ -234,6 +234,8 @@ static struct sx_expression *convert_concat(const struct call *call) {
     return sx_build_call(&call->c->b, call->function, call->type, arguments, call->n > 1 ? call->n : 2);
 }
 
+static const int64_t no_limit = UINT32_MAX; /* characters of a text */
+
 /* Whether it is chosen among constants alone, so that DuckDB may know that it is ASCII. */
 static bool is_known_text(const struct sx_expression *text) {
     if (text->kind == SX_EXPR_CALL && (text->function == SX_FN_UPPER || text->function == SX_FN_LOWER))
@@ -250,7 +252,6 @@ static bool is_known_text(const struct sx_expression *text) {
 
 /* Of ASCII DuckDB counts from another place where the begin is outside of the text. */
 static struct sx_expression *convert_substring(const struct call *call) {
-    const int64_t no_limit = UINT32_MAX;
     if ((call->n != 2 && call->n != 3) || id_of(call, 0) != SX_TYPE_VARCHAR ||
         is_known_text(call->arguments[0]))
         return NULL;
@@ -262,6 +263,55 @@ static struct sx_expression *convert_substring(const struct call *call) {
     struct sx_expression *length = sx_build_integer(&call->c->b, SX_TYPE_I64, no_limit);
     return sx_build_call(&call->c->b, call->function, call->type,
                          (struct sx_expression *[]){call->arguments[0], call->arguments[1], length}, 3);
+}
+
+/* The first or last characters; of as many as the text lacks DuckDB has a rule of its own, of none as well.
+ */
+static struct sx_expression *convert_end(const struct call *call, bool is_left) {
+    struct sx_builder *b = &call->c->b;
+    const struct sx_expression *count = call->n == 2 ? call->arguments[1] : NULL;
+    if (!count || count->kind != SX_EXPR_CONSTANT || count->type.id != SX_TYPE_I64 ||
+        count->constant.is_null || count->constant.v.i64 <= 0 || count->constant.v.i64 > INT32_MAX)
+        return NULL;
+    const int64_t n = count->constant.v.i64;
+    struct sx_expression *arguments[] = {call->arguments[0],
+                                         sx_build_integer(b, SX_TYPE_I64, is_left ? 1 : -n),
+                                         sx_build_integer(b, SX_TYPE_I64, is_left ? n : no_limit)};
+    return convert_substring(&(struct call){call->c, SX_FN_SUBSTRING, call->type, arguments, 3});
+}
+
+static struct sx_expression *convert_left(const struct call *call) {
+    return convert_end(call, true);
+}
+
+static struct sx_expression *convert_right(const struct call *call) {
+    return convert_end(call, false);
+}
+
+/* A constant is made small here where that is plain, so that it is looked at once. */
+static struct sx_expression *lower_pattern(struct sx_builder *b, struct sx_expression *pattern) {
+    const struct sx_scalar *value = &pattern->constant;
+    if (pattern->kind != SX_EXPR_CONSTANT || value->is_null)
+        return sx_build_unary(b, SX_FN_LOWER, pattern->type, pattern);
+    const uint32_t n = value->v.text.length_bytes;
+    char *bytes = SX_ARENA_ARRAY(b->arena, (size_t)n + 1, char);
+    for (uint32_t i = 0; bytes && i < n; i++) {
+        const char c = value->v.text.bytes[i];
+        if ((unsigned char)c >= 0x80)
+            return sx_build_unary(b, SX_FN_LOWER, pattern->type, pattern);
+        bytes[i] = c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
+    }
+    struct sx_scalar lowered = *value;
+    lowered.v.text.bytes = bytes;
+    return bytes ? sx_build_constant(b, &lowered) : sx_build_no_memory(b);
+}
+
+static struct sx_expression *convert_ilike(const struct call *call) {
+    struct sx_builder *b = &call->c->b;
+    if (call->n != 2 || !all_text(call, 0))
+        return NULL;
+    return make_of(call, sx_build_unary(b, SX_FN_LOWER, call->arguments[0]->type, call->arguments[0]),
+                   lower_pattern(b, call->arguments[1]));
 }
 
 /* ---- the rest ---- */
@@ -302,6 +352,8 @@ static const struct {
     {"ceiling", SX_FN_CEIL, convert_floor},
     {"~~", SX_FN_LIKE, convert_text},
     {"!~~", SX_FN_NOT_LIKE, convert_text},
+    {"~~*", SX_FN_LIKE, convert_ilike},
+    {"!~~*", SX_FN_NOT_LIKE, convert_ilike},
     {"like_escape", SX_FN_LIKE_ESCAPE, convert_text},
     {"not_like_escape", SX_FN_NOT_LIKE_ESCAPE, convert_text},
     {"prefix", SX_FN_PREFIX, convert_text},
@@ -312,6 +364,8 @@ static const struct {
     {"contains", SX_FN_CONTAINS, convert_text},
     {"substring", SX_FN_SUBSTRING, convert_substring},
     {"substr", SX_FN_SUBSTRING, convert_substring},
+    {"left", SX_FN_SUBSTRING, convert_left},
+    {"right", SX_FN_SUBSTRING, convert_right},
     {"upper", SX_FN_UPPER, convert_text},
     {"ucase", SX_FN_UPPER, convert_text},
     {"lower", SX_FN_LOWER, convert_text},

@@ -1,6 +1,5 @@
 -- Expressions over columns of the type table v (id and a column per type) and over constants.
 SELECT id, s LIKE 'a%', s LIKE '%l', s LIKE '_b%', s LIKE '%\%' ESCAPE '\', s LIKE 'a!_b' ESCAPE '!', s NOT LIKE '%e%', s LIKE '', s LIKE '%' FROM v;
--- falls back: ~~*
 SELECT id, s ILIKE 'A%', s NOT ILIKE '%L' FROM v;
 SELECT id FROM v WHERE s LIKE '_t_';
 SELECT id, s LIKE '%%' ESCAPE '%', s LIKE 'a%%' ESCAPE '%', s LIKE '%%a%%' ESCAPE '%', s LIKE 'a%_' ESCAPE '%', s LIKE '__' ESCAPE '_' FROM v;
@@ -159,3 +158,9 @@ SELECT x % i FROM (VALUES (0.5::DECIMAL(38,38), 0::TINYINT), (0.25, 1)) t(x, i);
 -- falls back: function substring
 SELECT id, substring(CASE WHEN i4 > 0 THEN 'abc' ELSE upper('x') END, -5, 3) FROM v;
 SELECT id, substring(CASE WHEN i4 > 0 THEN s ELSE 'xyz' END, -5, 3), substring(i4::VARCHAR, -5, 3) FROM v;
+SELECT id, s ILIKE '%A_b%', s NOT ILIKE 'É%', s ILIKE upper(s), lower(s) ILIKE s || '%', s ILIKE NULL FROM v;
+SELECT id, left(s, 3), right(s, 3), right(s, 100), left(upper(s), 1) || right(lower(s), 1) FROM v;
+-- falls back: function left
+SELECT id, left(s, -2) FROM v;
+-- falls back: function right
+SELECT id, right(s, i4) FROM v;

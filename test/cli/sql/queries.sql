@@ -125,3 +125,5 @@ SELECT count(DISTINCT k), count(DISTINCT v), sum(DISTINCT v % 10) FROM dup;
 -- ordered
 SELECT k, v FROM dup ORDER BY k, v DESC LIMIT 5;
 SELECT sum(v)::VARCHAR, avg(v), sum(v * v), sum(v::DOUBLE) FROM dup;
+SELECT bool_and(v > 2), bool_or(v > 2), bool_and(v > 2) FILTER (WHERE k IS NULL), bool_or(NULL::BOOLEAN), bool_and(DISTINCT v < 5) FROM dup;
+SELECT k, bool_and(v > 2), bool_or(v > 2), bool_and(v > 2 AND v < 9) FROM dup GROUP BY k;
