@@ -168,6 +168,63 @@ static struct sx_plan *simplify_project(struct sx_builder *b, struct sx_plan *pl
     return is_pure(plan) ? push_columns(b, plan) : plan;
 }
 
+/* ---- the first rows of what is computed ---- */
+
+/* Whether the orders are by columns that the projection only hands on, while it computes others. */
+static bool computes_beside(const struct sx_plan *top, const struct sx_plan *project) {
+    struct sx_expression *const *inputs = project->u.project.expressions;
+    for (int32_t i = 0; i < top->u.sort.n_orders; i++) {
+        const struct sx_expression *order = top->u.sort.orders[i].expression;
+        if (order->kind != SX_EXPR_COLUMN || inputs[order->column]->kind != SX_EXPR_COLUMN)
+            return false;
+    }
+    return !is_pure(project);
+}
+
+/* TOP_N over the projection's input, all columns of it. */
+static struct sx_plan *top_below(struct sx_builder *b, const struct sx_plan *top,
+                                 const struct sx_plan *project) {
+    struct sx_plan *input = project->children[0];
+    struct sx_plan *plan = sx_build_plan(b, SX_PLAN_TOP_N, 1, input->n_columns);
+    struct sx_order *orders = SX_ARENA_ARRAY(b->arena, top->u.sort.n_orders, struct sx_order);
+    if (!plan || !orders)
+        return sx_build_no_memory(b);
+    for (int32_t i = 0; i < top->u.sort.n_orders; i++) {
+        orders[i] = top->u.sort.orders[i];
+        orders[i].expression = sx_build_substitute(b, orders[i].expression, project->u.project.expressions);
+        if (!orders[i].expression)
+            return NULL;
+    }
+    plan->children[0] = input;
+    plan->columns = input->columns;
+    plan->estimated_rows = top->estimated_rows;
+    plan->u.top_n = top->u.top_n;
+    plan->u.sort.orders = orders;
+    plan->u.sort.projection = sx_build_identity(b, input->n_columns);
+    plan->u.sort.n_projection = input->n_columns;
+    return plan->u.sort.projection ? plan : NULL;
+}
+
+/* What is computed of rows is computed of the first ones alone. So does DuckDB: a row that is not among them
+ * may have what can't be computed. */
+static struct sx_plan *simplify_top_n(struct sx_builder *b, struct sx_plan *plan) {
+    struct sx_plan *project = plan->children[0];
+    if (project->kind != SX_PLAN_PROJECT || !computes_beside(plan, project))
+        return plan;
+    struct sx_plan *made = sx_build_plan(b, SX_PLAN_PROJECT, 1, plan->n_columns);
+    struct sx_expression **expressions = SX_ARENA_ARRAY(b->arena, plan->n_columns, struct sx_expression *);
+    struct sx_plan *top = top_below(b, plan, project);
+    if (!made || !expressions || !top)
+        return top ? sx_build_no_memory(b) : NULL;
+    for (int32_t i = 0; i < plan->n_columns; i++)
+        expressions[i] = project->u.project.expressions[plan->u.sort.projection[i]];
+    made->children[0] = top;
+    made->columns = plan->columns;
+    made->estimated_rows = plan->estimated_rows;
+    made->u.project.expressions = expressions;
+    return simplify_project(b, made);
+}
+
 /* ---- filters ---- */
 
 /* Relative cost of a row, so that cheap conjuncts go first. */
@@ -323,6 +380,7 @@ static struct sx_plan *simplify_node(struct sx_builder *b, struct sx_plan *plan)
     switch (plan->kind) {
     case SX_PLAN_PROJECT: return simplify_project(b, plan);
     case SX_PLAN_FILTER: return simplify_filter(b, plan);
+    case SX_PLAN_TOP_N: return simplify_top_n(b, plan);
     case SX_PLAN_AGGREGATE: return simplify_aggregate(b, plan);
     default: return plan;
     }
