@@ -250,13 +250,18 @@ static bool is_known_text(const struct sx_expression *text) {
     return true;
 }
 
-/* Of ASCII DuckDB counts from another place where the begin is outside of the text. */
+/* A number of at least `least` that is known here. */
+static bool is_from(const struct sx_expression *number, int64_t least) {
+    return number->kind == SX_EXPR_CONSTANT && !number->constant.is_null && number->constant.v.i64 >= least;
+}
+
+/* Of ASCII DuckDB counts from another place where the begin is in front of the text. */
 static struct sx_expression *convert_substring(const struct call *call) {
-    if ((call->n != 2 && call->n != 3) || id_of(call, 0) != SX_TYPE_VARCHAR ||
-        is_known_text(call->arguments[0]))
+    if ((call->n != 2 && call->n != 3) || id_of(call, 0) != SX_TYPE_VARCHAR)
         return NULL;
     for (int32_t i = 1; i < call->n; i++)
-        if (id_of(call, i) != SX_TYPE_I64)
+        if (id_of(call, i) != SX_TYPE_I64 ||
+            (is_known_text(call->arguments[0]) && !is_from(call->arguments[i], i == 1)))
             return NULL;
     if (call->n == 3)
         return make(call);

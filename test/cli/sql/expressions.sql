@@ -157,6 +157,7 @@ SELECT 100.00 % x FROM (VALUES (5::DECIMAL(38,0)), (0)) t(x);
 SELECT x % i FROM (VALUES (0.5::DECIMAL(38,38), 0::TINYINT), (0.25, 1)) t(x, i);
 -- falls back: function substring
 SELECT id, substring(CASE WHEN i4 > 0 THEN 'abc' ELSE upper('x') END, -5, 3) FROM v;
+SELECT id, substring(CASE WHEN i4 > 0 THEN 'abc' ELSE upper('x') END, 2, 0), substring(CASE WHEN i4 > 0 THEN 'abc' ELSE 'x' END, 2), substring(CASE WHEN i4 > 0 THEN 'abc' ELSE 'x' END, 5, 3) FROM v;
 SELECT id, substring(CASE WHEN i4 > 0 THEN s ELSE 'xyz' END, -5, 3), substring(i4::VARCHAR, -5, 3) FROM v;
 SELECT id, s ILIKE '%A_b%', s NOT ILIKE 'É%', s ILIKE upper(s), lower(s) ILIKE s || '%', s ILIKE NULL FROM v;
 SELECT id, left(s, 3), right(s, 3), right(s, 100), left(upper(s), 1) || right(lower(s), 1) FROM v;
