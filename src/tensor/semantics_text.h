@@ -210,11 +210,12 @@ SX_BOTH enum sx_text_result sx_span_special_date(struct sx_span *span, int32_t *
     struct sx_span word = *span;
     while (word.end > word.at && sx_is_space(word.end[-1]))
         word.end--;
+    const bool has_spaces = word.end < span->end;
     const bool negative = word.at < word.end && *word.at == '-';
     word.at += negative;
-    if (sx_span_is(word, "infinity") || sx_span_is(word, "inf"))
+    if (sx_span_is(word, "infinity") || (sx_span_is(word, "inf") && !has_spaces))
         *out_days = negative ? -SX_DATE_INFINITY : SX_DATE_INFINITY;
-    else if (!negative && sx_span_is(word, "epoch"))
+    else if (sx_span_is(word, "epoch"))
         *out_days = 0;
     else
         return SX_TEXT_FORMAT;
@@ -295,24 +296,26 @@ SX_BOTH bool sx_span_time(struct sx_span *span, int64_t *out_micros) {
     return true;
 }
 
-/* +HH[:MM[:SS]]; read, and without meaning for a timestamp without time zone. */
+SX_BOTH bool sx_span_skip(struct sx_span *span, char c) {
+    const bool found = span->at < span->end && *span->at == c;
+    span->at += found;
+    return found;
+}
+SX_BOTH bool sx_span_skip_two_digits(struct sx_span *span) {
+    const bool found = span->end - span->at >= 2 && sx_is_digit(span->at[0]) && sx_is_digit(span->at[1]);
+    span->at += 2 * found;
+    return found;
+}
+
+/* +HH[MM], +HH:[MM[:[SS]]]; read, and without meaning for a timestamp without time zone. */
 SX_BOTH bool sx_span_offset(struct sx_span *span) {
     struct sx_span at = *span;
-    if (at.at == at.end || (*at.at != '+' && *at.at != '-'))
+    if ((!sx_span_skip(&at, '+') && !sx_span_skip(&at, '-')) || !sx_span_skip_two_digits(&at))
         return false;
-    at.at++;
-    for (int part = 0; part < 3; part++) {
-        if (part > 0) {
-            if (at.at == at.end || *at.at != ':')
-                break;
-            if (at.end - at.at < 3 || !sx_is_digit(at.at[1]) || !sx_is_digit(at.at[2]))
-                break;
-            at.at++;
-        }
-        if (at.end - at.at < 2 || !sx_is_digit(at.at[0]) || !sx_is_digit(at.at[1]))
-            return false;
-        at.at += 2;
-    }
+    if (!sx_span_skip(&at, ':'))
+        sx_span_skip_two_digits(&at);
+    else if (sx_span_skip_two_digits(&at) && sx_span_skip(&at, ':'))
+        sx_span_skip_two_digits(&at);
     *span = at;
     return true;
 }
