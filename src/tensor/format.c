@@ -39,7 +39,7 @@ static char *plain_number(struct sx_span span, char *buffer, size_t buffer_bytes
 }
 
 bool sx_text_to_f64(const char *bytes, uint32_t length_bytes, double *out_value) {
-    struct sx_span span = sx_span_trim(bytes, length_bytes);
+    struct sx_span span = sx_span_float(bytes, length_bytes);
     if (sx_span_special_float(span, out_value))
         return true;
     char buffer[128], *plain = plain_number(span, buffer, sizeof buffer);
@@ -52,7 +52,7 @@ bool sx_text_to_f64(const char *bytes, uint32_t length_bytes, double *out_value)
 }
 
 bool sx_text_to_f32(const char *bytes, uint32_t length_bytes, float *out_value) {
-    struct sx_span span = sx_span_trim(bytes, length_bytes);
+    struct sx_span span = sx_span_float(bytes, length_bytes);
     double special;
     if (sx_span_special_float(span, &special)) {
         *out_value = (float)special;

@@ -275,13 +275,12 @@ SX_BOTH bool sx_float_nearest(uint64_t digits, int exponent, struct sx_digit_rea
     return *out_exponent <= format.max_exponent;
 }
 
-/* Of a number that sx_number_parse took, without its sign. False: too large. */
+/* Without its sign. False: too large. */
 SX_BOTH bool sx_number_float(const struct sx_number_text *number, struct sx_float_format format,
                              uint64_t *out_mantissa, int *out_exponent) {
     enum { MOST_DIGITS = 19, LARGEST = 310, SMALLEST = -345 };
-    struct sx_digit_reader reader = {number->digits, number->digits_end}, first;
-    int64_t exponent =
-        number->n_integer_digits + number->exponent; /* of the digit that is read next, plus 1 */
+    struct sx_digit_reader reader = {number->whole.at, number->fraction.end}, first;
+    int64_t exponent = number->n_whole + number->exponent; /* of the digit that is read next, plus 1 */
     uint64_t digits = 0;
     int n = 0, digit;
     bool has_more = false;
@@ -304,6 +303,43 @@ SX_BOTH bool sx_number_float(const struct sx_number_text *number, struct sx_floa
                             out_mantissa, out_exponent);
 }
 
+/* A plus may come before a minus. */
+SX_BOTH struct sx_span sx_span_float(const char *bytes, uint32_t length_bytes) {
+    struct sx_span span = sx_span_trim(bytes, length_bytes);
+    if (span.end - span.at > 1 && span.at[0] == '+' && span.at[1] == '-')
+        span.at++;
+    return span;
+}
+
+/* DuckDB reads up to two eights of digits at once, and takes no '_' behind the last of them. */
+SX_BOTH bool sx_fraction_is_float(struct sx_span fraction) {
+    const char *at = fraction.at;
+    while (at < fraction.end && *at != '_')
+        at++;
+    return at == fraction.end || (at - fraction.at != 8 && at - fraction.at != 16);
+}
+
+SX_BOTH bool sx_number_parse(struct sx_span span, struct sx_number_text *out) {
+    if (!sx_span_number(&span, out) || out->n_whole + out->n_fraction == 0 ||
+        !sx_fraction_is_float(out->fraction))
+        return false;
+    if ((sx_span_skip(&span, 'e') || sx_span_skip(&span, 'E')) &&
+        sx_span_exponent(&span, &out->exponent) <= 0)
+        return false;
+    return span.at == span.end;
+}
+
+/* With or without letters, digits and '_' in parentheses. */
+SX_BOTH bool sx_span_is_nan(struct sx_span span) {
+    if (span.end - span.at < 5 || span.at[3] != '(' || span.end[-1] != ')')
+        return sx_span_is(span, "nan");
+    for (const char *at = span.at + 4; at < span.end - 1; at++)
+        if (!sx_is_digit(*at) && *at != '_' && (sx_ascii_lower(*at) < 'a' || sx_ascii_lower(*at) > 'z'))
+            return false;
+    span.end = span.at + 3;
+    return sx_span_is(span, "nan");
+}
+
 SX_BOTH bool sx_span_special_float(struct sx_span span, double *out) {
     const bool negative = span.at < span.end && *span.at == '-';
     if (span.at < span.end && (*span.at == '-' || *span.at == '+'))
@@ -311,7 +347,7 @@ SX_BOTH bool sx_span_special_float(struct sx_span span, double *out) {
     double value = 0;
     const bool is_infinite = sx_span_is(span, "inf") || sx_span_is(span, "infinity");
     const uint64_t bits = is_infinite ? UINT64_C(0x7ff0000000000000) : UINT64_C(0x7ff8000000000000);
-    if (!is_infinite && !sx_span_is(span, "nan"))
+    if (!is_infinite && !sx_span_is_nan(span))
         return false;
     const uint64_t with_sign = bits | (uint64_t)negative << 63;
     memcpy(&value, &with_sign, sizeof value);
@@ -321,7 +357,7 @@ SX_BOTH bool sx_span_special_float(struct sx_span span, double *out) {
 
 /* False when the text is no number. What is out of range becomes infinite or zero. */
 SX_BOTH bool sx_exact_text_to_f64(const char *bytes, uint32_t length_bytes, double *out_value) {
-    const struct sx_span span = sx_span_trim(bytes, length_bytes);
+    const struct sx_span span = sx_span_float(bytes, length_bytes);
     struct sx_number_text number;
     if (sx_span_special_float(span, out_value))
         return true;
@@ -338,7 +374,7 @@ SX_BOTH bool sx_exact_text_to_f64(const char *bytes, uint32_t length_bytes, doub
     return true;
 }
 SX_BOTH bool sx_exact_text_to_f32(const char *bytes, uint32_t length_bytes, float *out_value) {
-    const struct sx_span span = sx_span_trim(bytes, length_bytes);
+    const struct sx_span span = sx_span_float(bytes, length_bytes);
     struct sx_number_text number;
     double special;
     if (sx_span_special_float(span, &special)) {

@@ -33,6 +33,12 @@ SX_BOTH bool sx_span_is(struct sx_span span, const char *word) {
     return span.at == span.end && !*word;
 }
 
+SX_BOTH bool sx_span_skip(struct sx_span *span, char c) {
+    const bool found = span->at < span->end && *span->at == c;
+    span->at += found;
+    return found;
+}
+
 SX_BOTH bool sx_text_to_bool(const char *bytes, uint32_t length_bytes, uint8_t *out) {
     const struct sx_span span = {bytes, bytes + length_bytes};
     *out = sx_span_is(span, "true") || sx_span_is(span, "t") || sx_span_is(span, "1") ||
@@ -41,11 +47,13 @@ SX_BOTH bool sx_text_to_bool(const char *bytes, uint32_t length_bytes, uint8_t *
            sx_span_is(span, "no") || sx_span_is(span, "n");
 }
 
-/* A number's parts: sign, digits (with '_' between some and a point among them), exponent. */
+/* ---- numbers ---- */
+
+/* A number's parts: sign, digits with '_' between some, exponent. */
 struct sx_number_text {
-    bool negative, has_point;
-    const char *digits, *digits_end;
-    int64_t n_integer_digits;
+    bool negative, has_point, has_exponent;
+    struct sx_span whole, fraction;
+    int64_t n_whole, n_fraction;
     int64_t exponent;
 };
 
@@ -68,118 +76,37 @@ SX_BOTH int64_t sx_span_digits(struct sx_span *span) {
     return count;
 }
 
-SX_BOTH bool sx_span_exponent(struct sx_span *span, int64_t *out_exponent) {
+/* Returns the number of digits, or -1. */
+SX_BOTH int64_t sx_span_exponent(struct sx_span *span, int64_t *out_exponent) {
     const int64_t limit = 1000000;
-    bool negative = false;
-    if (span->at < span->end && (*span->at == '-' || *span->at == '+'))
-        negative = *span->at++ == '-';
+    const bool negative = sx_span_skip(span, '-');
+    if (!negative)
+        sx_span_skip(span, '+');
     struct sx_span digits = *span;
-    if (sx_span_digits(span) <= 0)
-        return false;
+    const int64_t n_digits = sx_span_digits(span);
     int64_t exponent = 0;
     for (; digits.at < span->at; digits.at++)
         if (*digits.at != '_' && exponent < limit)
             exponent = exponent * 10 + (*digits.at - '0');
     *out_exponent = negative ? -exponent : exponent;
-    return true;
+    return n_digits;
 }
 
-SX_BOTH bool sx_number_parse(struct sx_span span, struct sx_number_text *out) {
-    out->negative = out->has_point = false;
+/* Sign and digits, which may be none; false when a '_' is not between two. */
+SX_BOTH bool sx_span_number(struct sx_span *span, struct sx_number_text *out) {
+    out->negative = sx_span_skip(span, '-');
+    if (!out->negative)
+        sx_span_skip(span, '+');
+    out->has_exponent = false;
     out->exponent = 0;
-    if (span.at < span.end && (*span.at == '-' || *span.at == '+'))
-        out->negative = *span.at++ == '-';
-    out->digits = span.at;
-    out->n_integer_digits = sx_span_digits(&span);
-    if (out->n_integer_digits < 0)
-        return false;
-    int64_t n_fraction = 0;
-    if (span.at < span.end && *span.at == '.') {
-        out->has_point = true;
-        span.at++;
-        n_fraction = sx_span_digits(&span);
-    }
-    out->digits_end = span.at;
-    if (n_fraction < 0 || out->n_integer_digits + n_fraction == 0)
-        return false;
-    if (span.at < span.end && (*span.at == 'e' || *span.at == 'E')) {
-        span.at++;
-        if (!sx_span_exponent(&span, &out->exponent))
-            return false;
-    }
-    return span.at == span.end;
-}
-
-/* The number times 10^scale, rounded half away from zero; false above `limit`. */
-SX_BOTH bool sx_number_scaled(const struct sx_number_text *number, int scale, sx_u128 limit, sx_u128 *out) {
-    int64_t wanted = number->n_integer_digits + number->exponent + scale;
-    sx_u128 value = 0;
-    int rounding = 0;
-    for (const char *at = number->digits; at < number->digits_end; at++) {
-        if (!sx_is_digit(*at))
-            continue;
-        const unsigned digit = (unsigned)(*at - '0');
-        if (wanted <= 0) {
-            rounding = wanted == 0 && digit >= 5;
-            wanted = -1;
-            break;
-        }
-        if (value > (limit - digit) / 10 || digit > limit)
-            return false;
-        value = value * 10 + digit;
-        wanted--;
-    }
-    for (; wanted > 0 && value; wanted--) {
-        if (value > limit / 10)
-            return false;
-        value *= 10;
-    }
-    *out = value + (unsigned)rounding;
-    return *out <= limit;
-}
-
-SX_BOTH bool sx_text_radix(struct sx_span span, sx_u128 limit, sx_u128 *out) {
-    const int bits = sx_ascii_lower(span.at[1]) == 'x' ? 4 : 1;
-    sx_u128 value = 0;
-    for (span.at += 2; span.at < span.end; span.at++) {
-        const char c = sx_ascii_lower(*span.at);
-        const int digit = sx_is_digit(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : 16;
-        if (digit >= 1 << bits || value > limit >> bits)
-            return false;
-        value = value << bits | (unsigned)digit;
-    }
-    *out = value;
-    return value <= limit;
-}
-
-/* Magnitude and sign of an integer within [-lowest, highest]. Hexadecimal and binary up to 64 bits. */
-SX_BOTH bool sx_text_to_integer(const char *bytes, uint32_t length_bytes, sx_u128 lowest, sx_u128 highest,
-                                sx_u128 *out_magnitude, bool *out_negative) {
-    const struct sx_span span = sx_span_trim(bytes, length_bytes);
-    *out_negative = false;
-    const bool is_wide = highest > UINT64_MAX;
-    if (!is_wide && span.end - span.at > 2 && span.at[0] == '0' &&
-        (sx_ascii_lower(span.at[1]) == 'x' || sx_ascii_lower(span.at[1]) == 'b'))
-        return sx_text_radix(span, highest, out_magnitude);
-    struct sx_number_text number;
-    if (!sx_number_parse(span, &number))
-        return false;
-    *out_negative = number.negative;
-    if (number.negative && lowest == 0 && number.has_point)
-        return false;
-    return sx_number_scaled(&number, 0, number.negative ? lowest : highest, out_magnitude);
-}
-
-/* `limit`: the largest magnitude, 10^precision - 1. */
-SX_BOTH bool sx_text_to_decimal(const char *bytes, uint32_t length_bytes, int scale, sx_i128 limit,
-                                sx_i128 *out) {
-    struct sx_number_text number;
-    sx_u128 magnitude;
-    if (!sx_number_parse(sx_span_trim(bytes, length_bytes), &number) ||
-        !sx_number_scaled(&number, scale, (sx_u128)limit, &magnitude))
-        return false;
-    *out = number.negative ? -(sx_i128)magnitude : (sx_i128)magnitude;
-    return true;
+    out->whole = *span;
+    out->n_whole = sx_span_digits(span);
+    out->whole.end = span->at;
+    out->has_point = sx_span_skip(span, '.');
+    out->fraction = *span;
+    out->n_fraction = out->has_point ? sx_span_digits(span) : 0;
+    out->fraction.end = span->at;
+    return out->n_whole >= 0 && out->n_fraction >= 0;
 }
 
 /* ---- dates ---- */
@@ -296,11 +223,6 @@ SX_BOTH bool sx_span_time(struct sx_span *span, int64_t *out_micros) {
     return true;
 }
 
-SX_BOTH bool sx_span_skip(struct sx_span *span, char c) {
-    const bool found = span->at < span->end && *span->at == c;
-    span->at += found;
-    return found;
-}
 SX_BOTH bool sx_span_skip_two_digits(struct sx_span *span) {
     const bool found = span->end - span->at >= 2 && sx_is_digit(span->at[0]) && sx_is_digit(span->at[1]);
     span->at += 2 * found;

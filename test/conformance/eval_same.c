@@ -199,6 +199,35 @@ static enum sx_status check_casts(struct conformance *c, struct sx_stream *cpu, 
     return SX_OK;
 }
 
+/* Texts that types read by rules of their own. */
+/* clang-format off */
+static const char *const texts[] = {
+    "- ", "+ ", "-", "-0", "-00", "-0 ", "-0e2", "+-7", "-+7", "1e ", "1e", "1e5.", "1e-.", "1. ", ".e1",
+    "1_0.0_1e0_1", "0x1_f", "0x1_", "0b1_01 ", "0XfF", "5e-9", "9e-2", "95e-2", "95e-3", "0.9e-1", "300e-1",
+    "255.5", "127.49e0", "9801888801470056742e-8", "0.00012e18", "1.2345678901e7",
+    "12.345678901e-1", "0.009e-1", "1e32768", "1e-32768", "1e-99999999999",
+    "0.1234567890123456789012345678901234567890", "12.34567890123456789012345678901234567890e-3", "1.25e30",
+    "-170141183460469231731687303715884105728", "340282366920938463463374607431768211455.5", "nan(1)",
+    "-NaN()", "nan(-)", "inf", "inf ", "1.12345678_9", "1.1234567_8", "1e400", "4.9e-324",
+    "2020-01-01 10:00:00+0200", "2020-01-01 10:00:00+02:30: ", "-epoch",
+};
+/* clang-format on */
+enum { N_TEXTS = sizeof texts / sizeof texts[0] };
+
+static enum sx_status check_texts(struct conformance *c, struct sx_stream *cpu) {
+    static const struct sx_type input = TYPE(I32), text = TYPE(VARCHAR);
+    for (int i = 0; i < N_TEXTS; i++)
+        for (int to = 0; to < N_CAST_TYPES; to++) {
+            const struct sx_scalar constant = {.type = text,
+                                               .v.text = {texts[i], (uint32_t)strlen(texts[i])}};
+            const struct sx_instruction cast = instruct(SX_FN_TRY_CAST, cast_types[to], 1, 0, 0);
+            const int32_t output = 2;
+            const struct sx_program program = {1, &input, 1, &constant, 1, &cast, 1, &output};
+            SX_TRY(check(c, cpu, &program, 1, FILL_RANDOM, false, texts[i]));
+        }
+    return SX_OK;
+}
+
 /* Strings made of strings outgrow what was guessed for them. */
 static enum sx_status check_growth(struct conformance *c, struct sx_stream *cpu, int64_t rows) {
     enum { DOUBLINGS = 7 };
@@ -224,6 +253,7 @@ void conform_eval_same(struct conformance *c) {
     SX_GO(check_casts(c, cpu, 100, FILL_RANDOM));
     SX_GO(check_casts(c, cpu, 100, FILL_FEW_VALUES));
     SX_GO(check_casts(c, cpu, 100, FILL_EXTREMES));
+    SX_GO(check_texts(c, cpu));
     SX_GO(check_growth(c, cpu, 1000));
 out:
     CONFORM(c, status == SX_OK, "status %d: %s", status, c->error.text);

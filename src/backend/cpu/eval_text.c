@@ -1,7 +1,6 @@
 #include "backend/cpu/eval.h"
 #include "tensor/format.h"
-#include "tensor/semantics_decimal.h"
-#include "tensor/semantics_text.h"
+#include "tensor/semantics_number.h"
 
 #include <string.h>
 
@@ -43,8 +42,8 @@ static void text_to_decimal(struct sx_eval_call *call) {
     char *out = call->out;
     for (int64_t i = 0; i < call->n; i++, out += width) {
         sx_i128 value = 0;
-        call->failed |=
-            !sx_text_to_decimal(sx_string_bytes(&a[i]), length_of(&a[i]), type.scale, limit, &value);
+        call->failed |= !sx_text_to_decimal(sx_string_bytes(&a[i]), length_of(&a[i]), type.precision,
+                                            type.scale, limit, &value);
         memcpy(out, &value, width);
     }
 }

@@ -3,8 +3,8 @@
 #define SX_BACKEND_CUDA_EVAL_TEXT_H
 
 #include "backend/cuda/eval_string.h"
-#include "tensor/semantics_decimal.h"
 #include "tensor/semantics_format.h"
+#include "tensor/semantics_number.h"
 
 /* ---- to text ---- */
 
@@ -61,8 +61,8 @@ __device__ static inline bool eval_text_to_integer(const struct cuda_eval_step &
 __device__ static inline bool eval_text_to_decimal(const struct cuda_eval_step &step, const char *bytes,
                                                    uint32_t length_bytes, struct cuda_eval_value *out) {
     sx_i128 value = 0;
-    const bool good =
-        sx_text_to_decimal(bytes, length_bytes, step.scale, sx_power_of_ten(step.precision) - 1, &value);
+    const bool good = sx_text_to_decimal(bytes, length_bytes, step.precision, step.scale,
+                                         sx_power_of_ten(step.precision) - 1, &value);
     *out = eval_of(value);
     return good;
 }
