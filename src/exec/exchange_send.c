@@ -337,10 +337,12 @@ static enum sx_status send_in_turn(struct sx_exchange *exchange, struct sx_worke
     enum sx_status status = sx_ops(worker)->prioritise(worker->stream, true);
     if (status == SX_OK)
         status = send(exchange, worker, batch);
-    if (sx_ops(worker)->prioritise(worker->stream, false) != SX_OK && status == SX_OK)
-        status = sx_worker_error(worker)->status;
+    const struct sx_error first = *sx_worker_error(worker);
+    const enum sx_status switched = sx_ops(worker)->prioritise(worker->stream, false);
+    if (status != SX_OK)
+        *sx_worker_error(worker) = first;
     pthread_mutex_unlock(&exchange->pack_lock);
-    return status;
+    return status != SX_OK ? status : switched;
 }
 
 static enum sx_status send_consume(struct sx_sink *sink, struct sx_worker *worker, struct sx_batch *batch) {

@@ -365,7 +365,8 @@ static void land(struct sx_rounds *rounds) {
     const enum sx_status status = rounds->link->ops->finish(rounds->link, place, gives_up, rounds, &error);
     pthread_mutex_lock(&net->lock);
     sx_net_pace_end(net, SX_NET_LINK, flight.bytes);
-    tell_watch(net, place, &flight);
+    if (status == SX_OK)
+        tell_watch(net, place, &flight);
     pthread_mutex_unlock(&net->lock);
     if (status != SX_OK)
         lose_link(rounds, &error);

@@ -33,6 +33,8 @@ struct sx_convert {
     struct sx_definition *ctes;
     struct sx_definition *delim;
     bool names_files; /* see sx_query_plan */
+    /* Columns have texts that are chosen among constants; substring may begin in front of a text. */
+    bool has_known_texts, begins_outside;
 };
 
 /* JSON text of json_serialize_plan -> plan; names of the answer's columns are copied to the arena. `n_names`
@@ -67,6 +69,8 @@ struct sx_expression *sx_convert_expression(struct sx_convert *c, struct json_ob
                                             const struct sx_scope *scope);
 struct sx_expression *sx_convert_function(struct sx_convert *c, const char *name, struct sx_type type,
                                           struct sx_expression **arguments, int32_t n_arguments);
+/* Notes whether an operator hands on a text of which DuckDB may know more than a column tells. */
+void sx_convert_note_text(struct sx_convert *c, const struct sx_expression *expression);
 /* arguments[0] IN (arguments[1..]), n arguments in all. */
 struct sx_expression *sx_convert_in(struct sx_convert *c, struct sx_expression **arguments, int32_t n);
 /* COMPARE_EQUAL, … -> SX_FN_EQ, …; SX_FN_COUNT for another. */

@@ -250,19 +250,26 @@ static bool is_known_text(const struct sx_expression *text) {
     return true;
 }
 
+void sx_convert_note_text(struct sx_convert *c, const struct sx_expression *expression) {
+    c->has_known_texts |= expression->type.id == SX_TYPE_VARCHAR && is_known_text(expression);
+}
+
 /* A number of at least `least` that is known here. */
 static bool is_from(const struct sx_expression *number, int64_t least) {
     return number->kind == SX_EXPR_CONSTANT && !number->constant.is_null && number->constant.v.i64 >= least;
 }
 
-/* Of ASCII DuckDB counts from another place where the begin is in front of the text. */
+/* Of what it knows to be ASCII DuckDB counts from another place where the begin is in front of the text: of
+ * constants, and of columns that have come from some. */
 static struct sx_expression *convert_substring(const struct call *call) {
     if ((call->n != 2 && call->n != 3) || id_of(call, 0) != SX_TYPE_VARCHAR)
         return NULL;
-    for (int32_t i = 1; i < call->n; i++)
-        if (id_of(call, i) != SX_TYPE_I64 ||
-            (is_known_text(call->arguments[0]) && !is_from(call->arguments[i], i == 1)))
+    for (int32_t i = 1; i < call->n; i++) {
+        const bool is_within = is_from(call->arguments[i], i == 1);
+        if (id_of(call, i) != SX_TYPE_I64 || (is_known_text(call->arguments[0]) && !is_within))
             return NULL;
+        call->c->begins_outside |= !is_within;
+    }
     if (call->n == 3)
         return make(call);
     struct sx_expression *length = sx_build_integer(&call->c->b, SX_TYPE_I64, no_limit);
@@ -270,19 +277,18 @@ static struct sx_expression *convert_substring(const struct call *call) {
                          (struct sx_expression *[]){call->arguments[0], call->arguments[1], length}, 3);
 }
 
-/* The first or last characters; of as many as the text lacks DuckDB has a rule of its own, of none as well.
- */
+/* The first or last n characters; n <= 0 is left to DuckDB. */
 static struct sx_expression *convert_end(const struct call *call, bool is_left) {
     struct sx_builder *b = &call->c->b;
     const struct sx_expression *count = call->n == 2 ? call->arguments[1] : NULL;
-    if (!count || count->kind != SX_EXPR_CONSTANT || count->type.id != SX_TYPE_I64 ||
-        count->constant.is_null || count->constant.v.i64 <= 0 || count->constant.v.i64 > INT32_MAX)
+    if (!count || id_of(call, 0) != SX_TYPE_VARCHAR || count->type.id != SX_TYPE_I64 || !is_from(count, 1) ||
+        count->constant.v.i64 > INT32_MAX)
         return NULL;
     const int64_t n = count->constant.v.i64;
     struct sx_expression *arguments[] = {call->arguments[0],
                                          sx_build_integer(b, SX_TYPE_I64, is_left ? 1 : -n),
                                          sx_build_integer(b, SX_TYPE_I64, is_left ? n : no_limit)};
-    return convert_substring(&(struct call){call->c, SX_FN_SUBSTRING, call->type, arguments, 3});
+    return sx_build_call(b, SX_FN_SUBSTRING, call->type, arguments, 3);
 }
 
 static struct sx_expression *convert_left(const struct call *call) {

@@ -205,8 +205,8 @@ static struct sx_plan *top_below(struct sx_builder *b, const struct sx_plan *top
     return plan->u.sort.projection ? plan : NULL;
 }
 
-/* What is computed of rows is computed of the first ones alone. So does DuckDB: a row that is not among them
- * may have what can't be computed. */
+/* What is computed of rows is computed of the first ones alone, as DuckDB does over a scan: a row that is not
+ * among them may have what can't be computed. */
 static struct sx_plan *simplify_top_n(struct sx_builder *b, struct sx_plan *plan) {
     struct sx_plan *project = plan->children[0];
     if (project->kind != SX_PLAN_PROJECT || !computes_beside(plan, project))

@@ -1,5 +1,7 @@
 /* Text to integers and decimals. What follows the point and what an exponent does depends on the type, as in
- * DuckDB; only values out of a decimal's range, which it makes of some exponents, are refused. */
+ * DuckDB, but for two things: values out of a decimal's range, which it makes of some exponents, are refused;
+ * and digits of a fraction are rounded where it overflows (19 of them and more, to integers of 64 bits, with
+ * an exponent). */
 #ifndef SX_TENSOR_SEMANTICS_NUMBER_H
 #define SX_TENSOR_SEMANTICS_NUMBER_H
 

@@ -65,7 +65,7 @@ struct cuda_stream {
     struct sx_stream base; /* first; base.pool is the stream's device memory */
     struct cuda_device *device;
     cudaStream_t handle;       /* what work is issued to: one of the next two */
-    cudaStream_t usual, first; /* `first` gets room before others; NULL until it is first needed */
+    cudaStream_t usual, first; /* `first` gets room before others (of own streams both); NULL until needed */
     cudaEvent_t switched;      /* from one to the other; likewise */
     struct sx_pool *host_pool; /* tensors in host memory: batch_to_host */
     struct cuda_allocator *allocator;

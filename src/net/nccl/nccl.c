@@ -15,7 +15,7 @@
 
 enum {
     ROUND_BYTES = 192 << 20, /* of a rank in a round: over NVLink half a millisecond */
-    LARGE_BYTES = 64 << 20,  /* sent and received in a round that comes before other kernels */
+    FIRST_BYTES = 64 << 20,  /* sent and received in a round that comes before other kernels */
     PIECE_BYTES = 64 << 20,  /* of a message: what is not kept goes to a buffer of this size */
     INIT_S = 60,
     END_S = 2,
@@ -237,8 +237,8 @@ static enum sx_status start_flight(struct nccl_link *link, struct flight *flight
                                    const struct sx_link_part *receives, int n_receives,
                                    bool (*gives_up)(void *context), void *context, struct sx_error *error) {
     struct cuda_stream *entered;
-    const bool is_large = bytes_of(sends, n_sends) + bytes_of(receives, n_receives) >= LARGE_BYTES;
-    if (cuda_enter(link->stream, &entered) != SX_OK || sx_cuda_prioritise(link->stream, is_large) != SX_OK) {
+    const bool is_first = bytes_of(sends, n_sends) + bytes_of(receives, n_receives) >= FIRST_BYTES;
+    if (cuda_enter(link->stream, &entered) != SX_OK || sx_cuda_prioritise(link->stream, is_first) != SX_OK) {
         *error = link->stream->error;
         return error->status;
     }

@@ -165,3 +165,12 @@ SELECT id, left(s, 3), right(s, 3), right(s, 100), left(upper(s), 1) || right(lo
 SELECT id, left(s, -2) FROM v;
 -- falls back: function right
 SELECT id, right(s, i4) FROM v;
+-- falls back: function substring
+SELECT substring(m, -9, 7) FROM (SELECT DISTINCT CASE WHEN i4 > 0 THEN 'hello' ELSE 'abc' END AS m FROM v);
+-- falls back: function substring
+SELECT substring(m, -9, 7) FROM (SELECT 'hello' AS m, id FROM v UNION ALL SELECT 'zz', id FROM v);
+-- falls back: function substring
+SELECT substring(m, -9, 7), v.id FROM v LEFT JOIN (SELECT 'hello' AS m, id FROM v WHERE id < 20) w USING (id);
+SELECT right(m, 7), left(m, 9), substring(m, 2, 3) FROM (SELECT DISTINCT CASE WHEN i4 > 0 THEN 'hello' ELSE 'abc' END AS m FROM v);
+SELECT right(CASE WHEN i4 > 0 THEN 'hello' ELSE 'abc' END, 4), left(CASE WHEN i4 > 0 THEN 'hello' ELSE 'abc' END, 4) FROM v;
+SELECT substring(s, -9, 7), substring(s, -2), id FROM v;
