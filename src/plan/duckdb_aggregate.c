@@ -145,8 +145,6 @@ static bool convert_calls(struct sx_convert *c, struct json_object *json, const 
         return sx_build_no_memory(&c->b);
     for (int32_t i = 0; i < aggregate->n_keys; i++) {
         aggregate->keys[i] = sx_convert_expression(c, sx_json_item(groups, i), scope);
-        if (aggregate->keys[i])
-            sx_convert_note_text(c, aggregate->keys[i]);
         if (!aggregate->keys[i])
             return false;
     }
@@ -159,6 +157,8 @@ static bool convert_calls(struct sx_convert *c, struct json_object *json, const 
             aggregate->calls[aggregate->n_calls++] = call;
         aggregate->call_of[i] = place;
     }
+    for (int32_t i = 0; i < aggregate->n_keys; i++)
+        sx_convert_note_text(c, aggregate->keys[i]);
     return true;
 }
 

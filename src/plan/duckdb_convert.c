@@ -54,10 +54,11 @@ static struct sx_plan *convert_projection(struct sx_convert *c, struct json_obje
         expressions[i] = sx_convert_expression(c, item, &scope);
         if (!expressions[i])
             return NULL;
-        sx_convert_note_text(c, expressions[i]);
         if (*alias && expressions[i]->kind != SX_EXPR_COLUMN)
             names[i] = sx_arena_copy_text(c->b.arena, alias, strlen(alias));
     }
+    for (int32_t i = 0; i < n; i++)
+        sx_convert_note_text(c, expressions[i]);
     return sx_build_project(&c->b, child, expressions, n, names);
 }
 
@@ -382,8 +383,6 @@ static struct sx_plan *convert_root(struct sx_convert *c, struct json_object *js
     if (sx_json_length(plans) != 1)
         return sx_build_malformed(&c->b, "%d plans for one statement", sx_json_length(plans));
     struct sx_plan *root = sx_convert_operator(c, sx_json_item(plans, 0));
-    if (root && c->has_known_texts && c->begins_outside)
-        return sx_build_unsupported(&c->b, "function substring beside constant texts");
     root = root ? sx_plan_simplify(&c->b, root) : NULL;
     root = root ? sx_plan_share(&c->b, root) : NULL;
     root = root ? sx_plan_prune(&c->b, root) : NULL;

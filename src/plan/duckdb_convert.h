@@ -32,9 +32,8 @@ struct sx_convert {
     int32_t n_tables;
     struct sx_definition *ctes;
     struct sx_definition *delim;
-    bool names_files; /* see sx_query_plan */
-    /* Columns have texts that are chosen among constants; substring may begin in front of a text. */
-    bool has_known_texts, begins_outside;
+    bool names_files;     /* see sx_query_plan */
+    bool has_known_texts; /* of an operator that is converted already, chosen among constants */
 };
 
 /* JSON text of json_serialize_plan -> plan; names of the answer's columns are copied to the arena. `n_names`

@@ -264,12 +264,10 @@ static bool is_from(const struct sx_expression *number, int64_t least) {
 static struct sx_expression *convert_substring(const struct call *call) {
     if ((call->n != 2 && call->n != 3) || id_of(call, 0) != SX_TYPE_VARCHAR)
         return NULL;
-    for (int32_t i = 1; i < call->n; i++) {
-        const bool is_within = is_from(call->arguments[i], i == 1);
-        if (id_of(call, i) != SX_TYPE_I64 || (is_known_text(call->arguments[0]) && !is_within))
+    const bool may_be_known = is_known_text(call->arguments[0]) || call->c->has_known_texts;
+    for (int32_t i = 1; i < call->n; i++)
+        if (id_of(call, i) != SX_TYPE_I64 || (may_be_known && !is_from(call->arguments[i], i == 1)))
             return NULL;
-        call->c->begins_outside |= !is_within;
-    }
     if (call->n == 3)
         return make(call);
     struct sx_expression *length = sx_build_integer(&call->c->b, SX_TYPE_I64, no_limit);

@@ -378,7 +378,7 @@ enum sx_status sx_cuda_prioritise(struct sx_stream *base, bool is_first) {
         result = cudaEventCreateWithFlags(&stream->switched, cudaEventDisableTiming);
     if (result == cudaSuccess && is_first && !stream->first)
         result = create_handle(true, &stream->first);
-    const cudaStream_t to = is_first ? stream->first : stream->usual;
+    cudaStream_t to = is_first ? stream->first : stream->usual;
     if (result == cudaSuccess && to != stream->handle)
         result = cudaEventRecord(stream->switched, stream->handle);
     if (result == cudaSuccess && to != stream->handle)
