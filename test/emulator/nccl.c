@@ -17,7 +17,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-enum { MOST_RANKS = 16, MOST_ROOMS = 64 };
+enum { MOST_RANKS = 16, MOST_ROOMS = 64, MOST_STREAMS = 2 };
 
 struct part {
     struct part *next;
@@ -43,8 +43,9 @@ struct ncclComm {
     int rank, size, waiting;
     size_t n_sent;
     uint64_t n_parts;
-    int64_t until_ns;             /* what it sends is on its way */
-    struct emulated_async *async; /* of its stream; NULL: it had none yet */
+    int64_t until_ns; /* what it sends is on its way */
+    /* Of its streams, one after the other (whose events know of each other here); NULL: it had no more. */
+    struct emulated_async *asyncs[MOST_STREAMS];
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -141,10 +142,16 @@ static int is_done(const struct emulated_async *async, uint64_t number) {
 
 /* With the lock held. */
 static void attach(struct ncclComm *comm, cudaStream_t stream) {
-    if (comm->async)
+    struct emulated_async *async = (struct emulated_async *)(void *)stream;
+    int at = 0;
+    while (at < MOST_STREAMS && comm->asyncs[at] && comm->asyncs[at] != async)
+        at++;
+    if (at == MOST_STREAMS)
+        fail("a communicator with many streams", MOST_STREAMS, 0);
+    if (comm->asyncs[at])
         return;
-    comm->async = (struct emulated_async *)(void *)stream;
-    *comm->async = (struct emulated_async){comm, mark, is_done};
+    comm->asyncs[at] = async;
+    *async = (struct emulated_async){comm, mark, is_done};
 }
 
 EXPORT int ncclGetVersion(int *version) {
@@ -226,8 +233,8 @@ EXPORT int ncclCommAbort(struct ncclComm *comm) {
             drop(&comm->room->sends[from][to], comm);
             drop(&comm->room->receives[from][to], comm);
         }
-    if (comm->async)
-        comm->async->context = NULL;
+    for (int i = 0; i < MOST_STREAMS && comm->asyncs[i]; i++)
+        comm->asyncs[i]->context = NULL;
     pthread_mutex_unlock(&lock);
     free(comm);
     return ncclSuccess;
