@@ -373,11 +373,10 @@ void value_json(struct text *out, const struct column *column, const struct Arro
         add_json_text(out, column, array, row);
         return;
     }
-    if (column->kind == COLUMN_DECIMAL)
-        add_decimal(out, column, array, row, 1);
-    if (column->kind == COLUMN_DECIMAL || add_plain(out, column, array, row))
+    if (column->kind != COLUMN_DECIMAL && add_plain(out, column, array, row))
         return;
     switch (column->kind) {
+    case COLUMN_DECIMAL: add_decimal(out, column, array, row, 1); return;
     case COLUMN_LIST:
     case COLUMN_FIXED_LIST: add_json_list(out, column, array, row); return;
     case COLUMN_STRUCT: add_json_struct(out, column, array, row); return;

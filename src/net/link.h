@@ -13,6 +13,13 @@ struct sx_link_part {
     size_t bytes; /* > 0 */
 };
 
+static inline size_t sx_link_bytes(const struct sx_link_part *parts, int n) {
+    size_t bytes = 0;
+    for (int i = 0; i < n; i++)
+        bytes += parts[i].bytes;
+    return bytes;
+}
+
 struct sx_link;
 
 /* Rounds that may have begun and not ended. */

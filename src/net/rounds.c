@@ -298,18 +298,12 @@ static void end_round(struct sx_rounds *rounds, struct part_list *sends, struct 
     release_parts(receives);
 }
 
-static size_t bytes_of(const struct part_list *list) {
-    size_t bytes = 0;
-    for (int i = 0; i < list->n; i++)
-        bytes += list->parts[i].bytes;
-    return bytes;
-}
-
 /* Begins a flight, once there is room for one; the parts go with it. */
 static enum sx_status take_off(struct sx_rounds *rounds, struct part_list *sends, struct part_list *receives,
                                struct sx_error *error) {
     struct sx_net *net = rounds->net;
-    const size_t bytes = bytes_of(sends), all_bytes = bytes + bytes_of(receives);
+    const size_t bytes = sx_link_bytes(sends->parts, sends->n),
+                 all_bytes = bytes + sx_link_bytes(receives->parts, receives->n);
     pthread_mutex_lock(&net->lock);
     while (rounds->n_begun - rounds->n_ended == SX_LINK_FLIGHTS)
         sx_net_await(net, NULL);

@@ -211,17 +211,17 @@ static struct sx_plan *simplify_top_n(struct sx_builder *b, struct sx_plan *plan
     struct sx_plan *project = plan->children[0];
     if (project->kind != SX_PLAN_PROJECT || !computes_beside(plan, project))
         return plan;
-    struct sx_plan *made = sx_build_plan(b, SX_PLAN_PROJECT, 1, plan->n_columns);
     struct sx_expression **expressions = SX_ARENA_ARRAY(b->arena, plan->n_columns, struct sx_expression *);
-    struct sx_plan *top = top_below(b, plan, project);
-    if (!made || !expressions || !top)
-        return top ? sx_build_no_memory(b) : NULL;
+    if (!expressions)
+        return sx_build_no_memory(b);
     for (int32_t i = 0; i < plan->n_columns; i++)
         expressions[i] = project->u.project.expressions[plan->u.sort.projection[i]];
-    made->children[0] = top;
-    made->columns = plan->columns;
+    struct sx_plan *made =
+        sx_build_project(b, top_below(b, plan, project), expressions, plan->n_columns, NULL);
+    if (!made)
+        return NULL;
+    made->columns = plan->columns; /* with their names */
     made->estimated_rows = plan->estimated_rows;
-    made->u.project.expressions = expressions;
     return simplify_project(b, made);
 }
 

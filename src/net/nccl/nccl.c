@@ -225,19 +225,12 @@ static enum sx_status launch(struct nccl_link *link, struct flight *flight, cons
     return check(&link->nccl, issue(link, sends, n_sends, receives, n_receives), "a round", error);
 }
 
-static size_t bytes_of(const struct sx_link_part *parts, int n) {
-    size_t bytes = 0;
-    for (int i = 0; i < n; i++)
-        bytes += parts[i].bytes;
-    return bytes;
-}
-
 static enum sx_status start_flight(struct nccl_link *link, struct flight *flight,
                                    const struct sx_link_part *sends, int n_sends,
                                    const struct sx_link_part *receives, int n_receives,
                                    bool (*gives_up)(void *context), void *context, struct sx_error *error) {
     struct cuda_stream *entered;
-    const bool is_first = bytes_of(sends, n_sends) + bytes_of(receives, n_receives) >= FIRST_BYTES;
+    const bool is_first = sx_link_bytes(sends, n_sends) + sx_link_bytes(receives, n_receives) >= FIRST_BYTES;
     if (cuda_enter(link->stream, &entered) != SX_OK || sx_cuda_prioritise(link->stream, is_first) != SX_OK) {
         *error = link->stream->error;
         return error->status;

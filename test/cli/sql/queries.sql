@@ -128,6 +128,8 @@ SELECT sum(v)::VARCHAR, avg(v), sum(v * v), sum(v::DOUBLE) FROM dup;
 SELECT bool_and(v > 2), bool_or(v > 2), bool_and(v > 2) FILTER (WHERE k IS NULL), bool_or(NULL::BOOLEAN), bool_and(DISTINCT v < 5) FROM dup;
 SELECT k, bool_and(v > 2), bool_or(v > 2), bool_and(v > 2 AND v < 9) FROM dup GROUP BY k;
 -- ordered
+SELECT (v * 2)::TINYINT, k FROM dup ORDER BY v LIMIT 5;
+-- ordered
 SELECT v * 2, k, v % 7 FROM dup ORDER BY k DESC, v LIMIT 7 OFFSET 3;
 -- ordered
 SELECT x.v + 1, upper(x.k::VARCHAR) FROM (SELECT v, k, v * 3 AS w FROM dup) x WHERE x.w % 2 = 0 ORDER BY x.v DESC LIMIT 9;
