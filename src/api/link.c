@@ -102,8 +102,24 @@ static enum sx_status find_link(struct stachio_db *db, struct sx_net *net, struc
 
 /* Waiting threads may look before they sleep where each has a processor (ranks are processes here). */
 static int64_t choose_spin(const struct stachio_db *db) {
-    enum { NET_THREADS = 4, SPIN_NS = 500000 };
+    enum { NET_THREADS = 5, SPIN_NS = 500000 };
     return db->processors >= db->threads + NET_THREADS ? SPIN_NS : 0;
+}
+
+/* With pulls, where ranks reach each other's memory. Takes the link over. */
+static enum sx_status set_link(struct stachio_db *db, struct sx_net *net, struct sx_link *link,
+                               struct sx_error *error) {
+    struct sx_puller *puller = NULL;
+    int n = 0;
+    sx_net_set_spin(net, choose_spin(db));
+    SX_TRY(sx_net_set_link(net, link, error));
+    SX_TRY(sx_ranks_find_puller(db, net, &puller, &n, error));
+    if (!puller)
+        return SX_OK;
+    const size_t length = strlen(db->network);
+    snprintf(db->network + length, sizeof db->network - length, "; %d ranks pull from each other's memory",
+             n + 1);
+    return sx_net_set_puller(net, puller, error);
 }
 
 enum sx_status sx_ranks_link(struct stachio_db *db, struct sx_net *net, struct sx_error *error) {
@@ -123,7 +139,5 @@ enum sx_status sx_ranks_link(struct stachio_db *db, struct sx_net *net, struct s
         return SX_OK;
     snprintf(db->network, sizeof db->network, "%.100s; GPU to GPU by %s%s", sx_net_transport(net),
              link ? link->name : "the host's memory: ", link ? "" : reason);
-    if (link)
-        sx_net_set_spin(net, choose_spin(db));
-    return link ? sx_net_set_link(net, link, error) : SX_OK;
+    return link ? set_link(db, net, link, error) : SX_OK;
 }

@@ -85,8 +85,9 @@ void sx_run_destroy(struct sx_run *run) {
 /* ---- running ---- */
 
 static void trace_round(void *context, const struct sx_net_round *round) {
-    sx_span_end(sx_trace_lane(context, "link", round->place), SX_SPAN_ROUND, "round", round->began_ns,
-                (int64_t)round->sent_bytes, (int64_t)round->received_bytes);
+    sx_span_end(sx_trace_lane(context, round->is_pull ? "from rank" : "link", round->place), SX_SPAN_ROUND,
+                round->is_pull ? "pull" : "round", round->began_ns, (int64_t)round->sent_bytes,
+                (int64_t)round->received_bytes);
 }
 
 static enum sx_status execute(struct sx_run *run, struct sx_error *error) {

@@ -202,6 +202,13 @@ void sx_channel_refuse(struct sx_net *net, int rank, const struct sx_frame *fram
     sx_net_send(net, rank, &credit, NULL, 0);
 }
 
+bool sx_channel_wants(struct sx_net *net, int rank, const struct sx_frame *frame, size_t bytes) {
+    if (sx_channel_is_early(net, frame) || sx_channel_find(net, frame))
+        return true;
+    sx_channel_refuse(net, rank, frame, bytes);
+    return false;
+}
+
 void sx_channel_take(struct sx_channel *channel, struct sx_kept *kept) {
     const int rank = kept->message.rank;
     if (kept->frame.kind == SX_FRAME_MESSAGE) {

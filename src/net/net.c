@@ -111,6 +111,8 @@ void sx_net_send(struct sx_net *net, int rank, const struct sx_frame *frame, str
                  size_t bytes) {
     net->in_flight++;
     if (frame->flags & SX_FRAME_ON_DEVICE) {
+        if (net->pulls && sx_pulls_send(net->pulls, rank, frame, buffer, bytes))
+            return;
         sx_rounds_send(net->rounds, rank, frame, buffer, bytes);
         return;
     }
@@ -270,6 +272,7 @@ void sx_net_close(struct sx_net *net) {
         status = sx_net_wait(net, sx_net_unsent, NULL, true, NULL, NULL);
     sx_net_unlock(net);
     (void)status; /* a lost rank has been told of; there is nothing to wait for then */
+    sx_pulls_close(net);
     sx_rounds_close(net);
     if (net->transport->ops->close(net->transport))
         destroy(net);

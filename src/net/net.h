@@ -23,9 +23,12 @@ int sx_net_size(const struct sx_net *net);
 const char *sx_net_transport(const struct sx_net *net);
 /* Messages may be on devices: they go from one to the other. */
 bool sx_net_has_link(const struct sx_net *net);
-/* A round of it that has ended: this rank's messages of several exchanges, or slices of them. */
+/* A round of it that has ended: this rank's messages of several exchanges, or slices of them; or a message
+ * that this rank has pulled (net/pull.h). */
 struct sx_net_round {
-    int place; /* rounds that are under way at the same time have different ones, from 0 on */
+    bool is_pull;
+    int place; /* rounds that are under way at the same time have different ones, from 0 on; a pull has the
+                * rank's that it is from */
     int64_t began_ns;
     size_t sent_bytes, received_bytes;
 };

@@ -106,6 +106,11 @@ static struct sx_kept *take(struct sx_net *net, struct sx_kept *kept) {
             break;
         sx_rounds_take(net->rounds, kept);
         return NULL;
+    case SX_FRAME_OFFER:
+        if (!net->pulls)
+            break;
+        sx_pulls_take(net->pulls, kept);
+        return NULL;
     case SX_FRAME_LOST:
         net->left[kept->message.rank] = true;
         if (kept->frame.value < (uint64_t)net->size && (int)kept->frame.value != net->rank)
@@ -113,6 +118,7 @@ static struct sx_kept *take(struct sx_net *net, struct sx_kept *kept) {
         break;
     case SX_FRAME_LEAVE: take_leave(net, kept->message.rank); break;
     case SX_FRAME_BUNDLE: break; /* has been taken apart */
+    case SX_FRAME_TAKEN: break;  /* and told of */
     }
     sx_net_changed(net);
     return kept;
@@ -124,6 +130,10 @@ static void received(void *context, int rank, const struct sx_frame *frame, stru
     if (frame->kind == SX_FRAME_BUNDLE) {
         sx_relay_take(net, buffer, bytes);
         sx_buffer_release(buffer);
+        return;
+    }
+    if (frame->kind == SX_FRAME_TAKEN) {
+        sx_pulls_taken(net, frame->value);
         return;
     }
     struct sx_kept *kept = malloc(sizeof *kept);

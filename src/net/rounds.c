@@ -184,14 +184,6 @@ static struct sx_kept_list take_announced(struct sx_rounds *rounds) {
     return taken;
 }
 
-/* As struct sx_transport_events' expect: whether the message is wanted. */
-static bool is_wanted(struct sx_net *net, int rank, const struct announced *slice) {
-    if (sx_channel_is_early(net, &slice->frame) || sx_channel_find(net, &slice->frame))
-        return true;
-    sx_channel_refuse(net, rank, &slice->frame, (size_t)slice->message_bytes);
-    return false;
-}
-
 /* Without the buffer, which find_room adds; until then a later slice counts as wanted. */
 static bool add_receive(struct sx_rounds *rounds, int rank, const struct announced *slice,
                         struct part_list *receives) {
@@ -202,7 +194,8 @@ static bool add_receive(struct sx_rounds *rounds, int rank, const struct announc
     kept->frame.flags = SX_FRAME_ON_DEVICE;
     kept->message =
         (struct sx_net_message){.rank = rank, .bytes = (size_t)slice->message_bytes, .on_device = true};
-    if (slice->offset == 0 && !is_wanted(rounds->net, rank, slice))
+    if (slice->offset == 0 &&
+        !sx_channel_wants(rounds->net, rank, &slice->frame, (size_t)slice->message_bytes))
         kept->frame.kind = SX_FRAME_ROUND; /* to be dropped */
     add_part(receives, kept, (size_t)slice->offset, (size_t)slice->bytes);
     return true;

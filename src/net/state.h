@@ -20,6 +20,7 @@ struct sx_kept_list {
 };
 
 struct sx_rounds;
+struct sx_pulls;
 
 /* A channel's traffic with one rank, the own one included. */
 struct sx_flow {
@@ -104,7 +105,8 @@ struct sx_net {
     struct sx_kept_list collectives; /* parts that have come */
     int wakes_due;
     struct sx_rounds *rounds;       /* NULL: there is no link */
-    struct sx_round_watch watch;    /* of its rounds */
+    struct sx_pulls *pulls;         /* NULL: there is no puller */
+    struct sx_round_watch watch;    /* of both */
     atomic_int_fast64_t sent_bytes; /* of channels' messages, once they have gone */
 };
 
@@ -170,6 +172,8 @@ struct sx_channel *sx_channel_find(const struct sx_net *net, const struct sx_fra
 bool sx_channel_is_early(const struct sx_net *net, const struct sx_frame *frame);
 /* A frame of a channel: message (taken over), credit or end. */
 void sx_channel_take(struct sx_channel *channel, struct sx_kept *kept);
+/* Whether a message between devices is wanted; else gives back its credit. */
+bool sx_channel_wants(struct sx_net *net, int rank, const struct sx_frame *frame, size_t bytes);
 /* Gives back the credit of a message for a channel that has been destroyed. */
 void sx_channel_refuse(struct sx_net *net, int rank, const struct sx_frame *frame, size_t bytes);
 void sx_channel_sent(struct sx_channel *channel, size_t bytes);
@@ -187,6 +191,18 @@ void sx_rounds_send(struct sx_rounds *rounds, int rank, const struct sx_frame *f
 void sx_rounds_take(struct sx_rounds *rounds, struct sx_kept *kept);
 /* Without the lock: nothing is on its way any more, or a rank is lost. */
 void sx_rounds_close(struct sx_net *net);
+
+/* ---- pulls.c; with the lock held unless said otherwise ---- */
+
+/* Offers a message between devices, and takes it over; false: the rank can't reach it. */
+bool sx_pulls_send(struct sx_pulls *pulls, int rank, const struct sx_frame *frame, struct sx_buffer *buffer,
+                   size_t bytes);
+/* Another rank's offer, which is taken over. */
+void sx_pulls_take(struct sx_pulls *pulls, struct sx_kept *kept);
+/* Another rank has taken this one's message of that number. Without the lock. */
+void sx_pulls_taken(struct sx_net *net, uint64_t number);
+/* As sx_rounds_close, and before it. Without the lock. */
+void sx_pulls_close(struct sx_net *net);
 
 /* ---- relay.c; with the lock held unless said otherwise ---- */
 

@@ -19,6 +19,8 @@ enum sx_frame_kind {
     SX_FRAME_FAIL,      /* value: status; payload: text */
     SX_FRAME_LEAVE,     /* the sender needs nobody any more */
     SX_FRAME_ROUND,     /* of messages between devices; value: its number; payload: see rounds.c */
+    SX_FRAME_OFFER,     /* of a message between devices; value: its number; payload: see pulls.c */
+    SX_FRAME_TAKEN,     /* value: number of the offer whose message has been taken */
     SX_FRAME_LOST       /* value: the rank that is lost, because of which the sender leaves */
 };
 

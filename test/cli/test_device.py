@@ -228,19 +228,21 @@ def check_ranks(tables):
                 "ranks on the CPU")
 
 
-def check_rounds():
-    """Rounds in rank 0's trace: about what comes to a rank in a join, and the rounds of a lane one after another."""
+def check_rounds(group, ways):
+    """Rounds, or pulls, in rank 0's trace: about what comes to a rank in a join, and those of a lane one after another."""
     with scratch_directory() as scratch:
         trace, report = os.path.join(scratch, "join.trace"), os.path.join(scratch, "join.json")
         run_stachio(["bench", "join", "--build", "10k", "--probe", "50k", "--device", "cuda", "--runs", "1", "--trace", trace, "--json", report]).succeeded()
         with open(trace, encoding="utf-8") as file:
-            rounds = [event for event in json.load(file)["traceEvents"] if event.get("cat") == "link"]
+            events = json.load(file)["traceEvents"]
+        lanes = {event["tid"] for event in events if event["name"] == "thread_name" and event["args"]["name"].startswith(group)}
+        rounds = [event for event in events if event.get("cat") == "link" and event["tid"] in lanes]
         with open(report, encoding="utf-8") as file:
             wanted = json.load(file)["results"][0]["bytes"]
     rounds.sort(key=lambda event: (event["tid"], event["ts"]))
     for before, after in zip(rounds, rounds[1:]):
         require(before["tid"] != after["tid"] or before["ts"] + before["dur"] <= after["ts"], f"{before}, {after}")
-    for way in "sent_bytes", "received_bytes":
+    for way in ways:
         total = sum(event["args"][way] for event in rounds)
         require(total > 0.9 * wanted, f"{way}: {total} of {wanted}")
 
@@ -253,16 +255,23 @@ def check_links(tables):
 
     base = {"STACHIO_CUDA_LIBRARY": EMULATED, "STACHIO_NCCL_LIBRARY": NCCL, "STACHIO_LOCAL_RANKS": "3", "STACHIO_LINK_BYTES": "1",
             "STACHIO_BROADCAST_BYTES": "0", "STACHIO_LARGE_ROWS": "100", "CUDA_EMULATOR_DEVICES": "3", "NCCL_EMULATOR_TELL": None, "STACHIO_TRANSPORT": None}
+    nccl = {**base, "STACHIO_TRANSPORT": "nccl"}
+    for way in base, nccl:
+        with environment(**way):
+            for sql in QUERIES + TEXT_QUERIES:
+                for compression in "off", "on", "auto":
+                    check_equal(tables, DuckDB(tables), sql, "--fallback", "forbid", "--device", "cuda", "--shuffle-compression", compression)
     with environment(**base):
-        for sql in QUERIES + TEXT_QUERIES:
-            for compression in "off", "on", "auto":
-                check_equal(tables, DuckDB(tables), sql, "--fallback", "forbid", "--device", "cuda", "--shuffle-compression", compression)
+        require(network().endswith("; 3 ranks pull from each other's memory"), "pulls")
+        check_rounds("from rank ", ["received_bytes"])
         for sql in "SELECT count(*), sum(a.v) FROM wide a JOIN wide b ON a.v = b.v", "SELECT count(*), max(a.note) FROM texts a JOIN texts b ON a.phone = b.phone":
             for compression, is_packed in ("on", True), ("off", False):
                 run = run_stachio([*tables.options(), "-c", sql, "--analyze", "--device", "cuda",
                                    "--shuffle-compression", compression]).succeeded()
                 require((b"sent (packed, " in run.out) == is_packed, f"{run}: {run.out.decode()}")
-    with environment(**{**base, "NCCL_EMULATOR_TELL": "1"}):
+    with environment(**{**base, "NCCL_P2P_DISABLE": "1"}):
+        require("pull" not in network(), "NCCL keeps away from other GPUs' memory, and so do pulls")
+    with environment(**{**nccl, "NCCL_EMULATOR_TELL": "1"}):
         run = run_stachio([*tables.options(), "-c", QUERIES[2], "--analyze", "--device", "cuda"]).succeeded()
         require(b"local; GPU to GPU by NCCL 2." in run.out, str(run))
         require(re.search(r"emulated NCCL: rank \d sent [1-9]", run.error), str(run))
@@ -271,16 +280,15 @@ def check_links(tables):
         require(len(table) == 4 and all(float(row[5]) > 0 for row in table[2:]), f"NCCL alone: {table}")
         run = run_stachio(["bench", "join", "--build", "1000", "--probe", "5000", "--device", "cuda"]).succeeded()
         require(b"GPU to GPU by NCCL 2." in run.out, str(run))
-        check_rounds()
+        check_rounds("link ", ["sent_bytes", "received_bytes"])
     for values, reason in (({"CUDA_EMULATOR_DEVICES": "2"}, "ranks share a GPU"), ({"STACHIO_TRANSPORT": "host"}, "STACHIO_TRANSPORT=host"),
                            ({"STACHIO_NCCL_LIBRARY": NOWHERE}, "no NCCL: "), ({"NCCL_EMULATOR_NO_ID": "1"}, "ncclGetUniqueId: ")):
         began = time.monotonic()
         with environment(**{**base, **values}):
             require(f"local; GPU to GPU by the host's memory: {reason}" in network(), reason)
         require(time.monotonic() - began < 40, f"{reason}: nobody waits for a communicator that can't be")
-    nccl = {**base, "STACHIO_TRANSPORT": "nccl"}
     with environment(**nccl):
-        require("GPU to GPU by NCCL" in network(), "NCCL as demanded")
+        require("GPU to GPU by NCCL" in network() and "pull" not in network(), "NCCL as demanded")
     for values, device, reason in (({"CUDA_EMULATOR_DEVICES": "2"}, "cuda", "ranks share a GPU"), ({"STACHIO_NCCL_LIBRARY": NOWHERE}, "cuda", "no NCCL: "),
                                    ({}, "cpu", "ranks run on processors")):
         with environment(**{**nccl, **values}):

@@ -13,6 +13,7 @@ typedef enum {
     cudaSuccess = 0,
     cudaErrorInvalidValue = 1,
     cudaErrorMemoryAllocation = 2,
+    cudaErrorMapBufferObjectFailed = 205,
     cudaErrorNotReady = 600
 } cudaError_t;
 enum cudaMemcpyKind {
@@ -26,7 +27,8 @@ enum {
     cudaStreamNonBlocking = 1,
     cudaEventDisableTiming = 2,
     cudaHostAllocDefault = 0,
-    cudaHostRegisterPortable = 1
+    cudaHostRegisterPortable = 1,
+    cudaIpcMemLazyEnablePeerAccess = 1
 };
 enum cudaMemPoolAttr { cudaMemPoolAttrReleaseThreshold = 4 };
 enum cudaDeviceAttr {
@@ -41,6 +43,10 @@ enum cudaDeviceAttr {
 typedef struct emulated_stream *cudaStream_t;
 typedef struct emulated_event *cudaEvent_t;
 typedef struct emulated_pool *cudaMemPool_t;
+/* Of one process: another's memory can't be opened. */
+typedef struct {
+    char reserved[64];
+} cudaIpcMemHandle_t;
 struct cudaDeviceProp {
     char name[256];
     size_t totalGlobalMem;
@@ -55,6 +61,9 @@ cudaError_t cudaDeviceGetAttribute(int *out_value, enum cudaDeviceAttr attribute
 cudaError_t cudaMemGetInfo(size_t *out_free, size_t *out_total);
 cudaError_t cudaMalloc(void **out_memory, size_t bytes);
 cudaError_t cudaFree(void *memory);
+cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *out_handle, void *memory);
+cudaError_t cudaIpcOpenMemHandle(void **out_memory, cudaIpcMemHandle_t handle, unsigned flags);
+cudaError_t cudaIpcCloseMemHandle(void *memory);
 cudaError_t cudaMallocAsync(void **out_memory, size_t bytes, cudaStream_t stream);
 cudaError_t cudaFreeAsync(void *memory, cudaStream_t stream);
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *out_pool, int device);

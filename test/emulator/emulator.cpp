@@ -1,12 +1,14 @@
 /* Kernels on the host: fibers for threads, and the runtime's functions over malloc. */
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <vector>
 
 #include <sched.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "async.h"
 #include "kernel_emulator.h"
@@ -414,6 +416,25 @@ cudaError_t cudaMalloc(void **out_memory, size_t bytes) {
 }
 cudaError_t cudaFree(void *memory) {
     give_memory(memory);
+    return cudaSuccess;
+}
+struct ipc_handle {
+    void *memory;
+    pid_t process;
+};
+cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *out_handle, void *memory) {
+    const ipc_handle handle = {memory, getpid()};
+    *out_handle = {};
+    memcpy(out_handle->reserved, &handle, sizeof handle);
+    return cudaSuccess;
+}
+cudaError_t cudaIpcOpenMemHandle(void **out_memory, cudaIpcMemHandle_t opened, unsigned) {
+    ipc_handle handle;
+    memcpy(&handle, opened.reserved, sizeof handle);
+    *out_memory = handle.process == getpid() ? handle.memory : nullptr;
+    return *out_memory ? cudaSuccess : cudaErrorMapBufferObjectFailed;
+}
+cudaError_t cudaIpcCloseMemHandle(void *) {
     return cudaSuccess;
 }
 cudaError_t cudaMallocAsync(void **out_memory, size_t bytes, cudaStream_t stream) {

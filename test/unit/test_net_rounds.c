@@ -1,5 +1,5 @@
-/* Messages between devices: rounds over a link that is made of plain memory, among ranks that are threads.
- * What a test waits for in vain ends it by ctest's limit of time. */
+/* Messages between devices: rounds over a link that is made of plain memory, and beside pulls, among ranks
+ * that are threads. What a test waits for in vain ends it by ctest's limit of time. */
 #include <assert.h>
 #include <pthread.h>
 #include <sched.h>
@@ -8,7 +8,10 @@
 #include <string.h>
 
 #include "net/link.h"
+#include "net_puller.h"
 #include "net_ranks.h"
+
+static bool pulls = false; /* ranks from now on */
 
 /* ---- a link ---- */
 
@@ -41,7 +44,7 @@ struct test_link {
     struct sx_link base;
     int rank;
     struct sx_pool *pool;
-    int allocations_left;                 /* -1: any number */
+    atomic_int allocations_left;          /* -1: any number */
     int rounds_left;                      /* until it breaks; -1: never */
     struct half *halves[SX_LINK_FLIGHTS]; /* of rounds under way */
     int n_halves[SX_LINK_FLIGHTS];
@@ -131,10 +134,7 @@ static enum sx_status finish(struct sx_link *base, int flight, bool (*gives_up)(
 static enum sx_status allocate(struct sx_link *base, size_t bytes, struct sx_buffer **out_buffer,
                                struct sx_error *error) {
     struct test_link *link = (struct test_link *)base;
-    if (link->allocations_left == 0)
-        return sx_error_set(error, SX_OUT_OF_MEMORY, "out of test memory");
-    if (link->allocations_left > 0)
-        link->allocations_left--;
+    SX_TRY(count_allocation(&link->allocations_left, error));
     return sx_buffer_create(link->pool, bytes, out_buffer, error);
 }
 
@@ -152,6 +152,8 @@ static void set_link(struct rank *rank, int allocations, int rounds) {
                                .pool = rank->pool,
                                .allocations_left = allocations,
                                .rounds_left = rounds};
+    if (pulls)
+        set_puller(rank, allocations);
     assert(sx_net_set_link(rank->net, &link->base, NULL) == SX_OK && sx_net_has_link(rank->net));
     meet(rank);
 }
@@ -160,6 +162,7 @@ static void clear_hall(void) {
     for (int i = 0; i < hall.n_used; i++)
         free(hall.used[i]);
     hall.n_used = 0;
+    puller_clear();
     memset(hall.lanes, 0, sizeof hall.lanes);
     atomic_store(&hall.n_moved, 0);
     atomic_store(&hall.bytes_moved, 0);
@@ -265,8 +268,9 @@ static void test_all_to_all(void) {
     for (int size = 2; size <= MOST_RANKS; size++) {
         clear_hall();
         run_ranks(size, all_to_all);
-        assert(atomic_load(&hall.bytes_moved) == 3 * 2 * device_bytes(size));
-        assert(atomic_load(&hall.n_moved) > 3 * 2 * 40 * size * (size - 1)); /* slices */
+        const long long pulled = atomic_load(&puller_hall.bytes_pulled);
+        assert(atomic_load(&hall.bytes_moved) + pulled == 3 * 2 * device_bytes(size));
+        assert(pulls ? pulled > 0 : atomic_load(&hall.n_moved) > 3 * 2 * 40 * size * (size - 1)); /* slices */
     }
 }
 
@@ -334,8 +338,10 @@ static void test_all(void) {
 }
 
 int main(void) {
-    test_all();
-    spin_ns = 300000;
-    test_all();
+    for (int i = 0; i < 4; i++) {
+        pulls = i % 2 == 1;
+        spin_ns = i < 2 ? 0 : 300000;
+        test_all();
+    }
     return 0;
 }

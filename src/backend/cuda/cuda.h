@@ -37,6 +37,7 @@ struct cuda_device {
     char name[256];
     struct sx_pool *budget; /* bytes of all streams' pools, kept blocks included */
     struct cuda_cache *cache;
+    _Atomic(struct sx_pool *) messages; /* memory that other ranks reach, until it is used up; NULL: none */
     atomic_uint_fast64_t epoch;
     pthread_mutex_t lock; /* of `streams` and `idle` */
     struct cuda_stream *streams[CUDA_MAX_STREAMS];
@@ -235,6 +236,10 @@ void cuda_share(struct cuda_stream *stream, const void *memory);
  */
 SX_MUST_CHECK enum sx_status cuda_shared_create(struct cuda_stream *stream, size_t bytes,
                                                 struct sx_buffer **out_buffer);
+/* Memory for a message to other ranks. Where they reach it, it is anybody's as soon as it is released: what
+ * was issued to it has ended then. */
+SX_MUST_CHECK enum sx_status cuda_message_create(struct cuda_stream *stream, size_t bytes,
+                                                 struct sx_buffer **out_buffer);
 /* Whether what the stream asks for is refused rather than taken from the device's cache. */
 void cuda_spare_cache(struct cuda_stream *stream, bool spares);
 /* What is still in use is given back when it is released. The stream has been synchronised. */

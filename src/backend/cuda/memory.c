@@ -416,3 +416,10 @@ enum sx_status cuda_shared_create(struct cuda_stream *stream, size_t bytes, stru
         sx_buffer_release(*out_buffer);
     return status;
 }
+
+enum sx_status cuda_message_create(struct cuda_stream *stream, size_t bytes, struct sx_buffer **out_buffer) {
+    struct sx_pool *messages = atomic_load(&stream->device->messages);
+    if (messages && sx_buffer_create(messages, bytes, out_buffer, NULL) == SX_OK)
+        return SX_OK;
+    return sx_buffer_create(stream->base.pool, bytes, out_buffer, &stream->base.error);
+}

@@ -228,7 +228,7 @@ static enum sx_status make_part(struct packing *packing, int part, int64_t seque
         note_bytes(packing, c, part, part + 1);
     const size_t bytes = sx_rows_make_head(batch, rows, sequence, packing->shapes, packing->head);
     *plain_bytes += sx_rows_plain_bytes(batch, rows, packing->shapes);
-    SX_TRY(sx_buffer_create(stream->base.pool, bytes, out_part, &stream->base.error));
+    SX_TRY(cuda_message_create(stream, bytes, out_part));
     char *frame = (*out_part)->data;
     const struct sx_rows_column *columns = sx_rows_columns(packing->head);
     for (int c = 0; c < batch->n_columns; c++) {
@@ -299,6 +299,8 @@ enum sx_status sx_cuda_rows_pack(struct sx_stream *base, const struct sx_batch *
     SX_GO(cuda_sync(packing.stream, "rows for other ranks"));
 out:
     end(&packing);
+    if (status != SX_OK)
+        (void)cudaStreamSynchronize(packing.stream->handle);
     for (int p = 0; p < n_parts && status != SX_OK; p++) {
         sx_buffer_release(out_parts[p]);
         out_parts[p] = NULL;

@@ -1,0 +1,442 @@
+/* Pulls by copy engines. A GPU's messages are in slabs that CUDA has opened to other processes; a rank opens
+ * a slab of another one when it first pulls from it, and keeps it open. Each rank that is pulled from has a
+ * stream here, so that pulls from several go side by side, and those from one in order. Copy engines take no
+ * room from kernels: NCCL's do, and get little of it beside others. */
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/cuda/cuda.h"
+#include "base/clock.h"
+#include "base/slab_pool.h"
+#include "net/peer/load.h"
+
+enum {
+    SHARE = 8, /* of the device's memory, at most, is for messages, */
+    SLABS = 8, /* in so many slabs: others take 8 ms and more to open one */
+    TRIAL_BYTES = 1 << 20,
+    TRIAL_NS = 1000000000
+};
+
+/* What struct sx_pull_source has. */
+struct place {
+    cudaIpcMemHandle_t handle;
+    uint64_t slab, offset;
+};
+_Static_assert(sizeof(struct place) <= sizeof(struct sx_pull_source), "a place is told as a source");
+
+/* Memory that this rank has opened to others. */
+struct slab {
+    char *memory;
+    size_t bytes;
+    cudaIpcMemHandle_t handle;
+};
+
+/* A slab of another rank; NULL: not open. */
+struct opened {
+    void **memory; /* by its number there */
+    size_t n;
+};
+
+/* A pull that is under way. */
+struct flight {
+    struct flight *next;
+    cudaEvent_t event;     /* its end on the device */
+    uint64_t before_epoch; /* the device's, when it was issued */
+};
+
+/* Another rank. */
+struct peer {
+    struct sx_stream *stream; /* NULL until it is needed */
+    struct opened opened;
+    struct flight *first, *last;
+};
+
+struct peer_puller {
+    struct sx_puller base;
+    struct cuda_device *device;
+    struct sx_pool *host_pool;
+    struct sx_pool *budget;   /* without limit: what `map` gives is never asked back */
+    struct sx_pool *messages; /* in slabs; also the device's */
+    size_t left_bytes;        /* that slabs may still take: one is made at a time */
+    struct sx_buffer *trial;
+    pthread_mutex_t lock; /* of the next three */
+    struct slab *slabs;
+    size_t n_slabs, slab_room;
+    int rank, size;
+    struct peer *peers;
+    bool *reached_by;
+    struct flight *spare;
+};
+
+static enum sx_status fail(struct sx_error *error, cudaError_t result, const char *what) {
+    (void)cudaGetLastError();
+    return sx_error_set(error, result == cudaErrorMemoryAllocation ? SX_OUT_OF_MEMORY : SX_INTERNAL,
+                        "CUDA: %s: %s", what, cudaGetErrorString(result));
+}
+
+/* ---- memory of messages ---- */
+
+static bool add_slab(struct peer_puller *puller, const struct slab *slab) {
+    pthread_mutex_lock(&puller->lock);
+    if (puller->n_slabs == puller->slab_room) {
+        const size_t room = puller->slab_room ? 2 * puller->slab_room : 16;
+        struct slab *grown = realloc(puller->slabs, room * sizeof *grown);
+        if (grown) {
+            puller->slabs = grown;
+            puller->slab_room = room;
+        }
+    }
+    const bool added = puller->n_slabs < puller->slab_room;
+    if (added)
+        puller->slabs[puller->n_slabs++] = *slab;
+    pthread_mutex_unlock(&puller->lock);
+    return added;
+}
+
+static void *map(void *context, size_t bytes) {
+    struct peer_puller *puller = context;
+    struct slab slab = {.bytes = bytes};
+    void *memory = NULL;
+    if (bytes > puller->left_bytes || cuda_choose_device(puller->device->ordinal) != cudaSuccess ||
+        sx_pool_reserve(puller->device->budget, bytes, NULL) != SX_OK)
+        return NULL;
+    cudaError_t result = cudaMalloc(&memory, bytes);
+    if (result == cudaSuccess)
+        result = cudaIpcGetMemHandle(&slab.handle, memory);
+    slab.memory = memory;
+    if (result == cudaSuccess && add_slab(puller, &slab)) {
+        puller->left_bytes -= bytes;
+        return memory;
+    }
+    (void)cudaGetLastError();
+    (void)cudaFree(memory);
+    sx_pool_unreserve(puller->device->budget, bytes);
+    return NULL;
+}
+
+/* At the end alone. */
+static void unmap(void *context, void *memory, size_t bytes) {
+    struct peer_puller *puller = context;
+    (void)cuda_choose_device(puller->device->ordinal);
+    (void)cudaFree(memory);
+    sx_pool_unreserve(puller->device->budget, bytes);
+}
+
+static bool find_place(struct peer_puller *puller, const char *memory, struct place *out) {
+    bool found = false;
+    pthread_mutex_lock(&puller->lock);
+    for (size_t i = 0; i < puller->n_slabs && !found; i++) {
+        const struct slab *slab = &puller->slabs[i];
+        found = memory >= slab->memory && memory < slab->memory + slab->bytes;
+        if (found)
+            *out = (struct place){slab->handle, i, (uint64_t)(memory - slab->memory)};
+    }
+    pthread_mutex_unlock(&puller->lock);
+    return found;
+}
+
+static bool tell(struct sx_puller *base, const struct sx_buffer *buffer, struct sx_pull_source *out_source) {
+    struct peer_puller *puller = (struct peer_puller *)base;
+    struct place place;
+    if (buffer->pool != puller->messages || !find_place(puller, buffer->data, &place))
+        return false;
+    *out_source = (struct sx_pull_source){0};
+    memcpy(out_source->bytes, &place, sizeof place);
+    return true;
+}
+
+/* ---- other ranks' memory ---- */
+
+static bool make_room(struct opened *opened, size_t slab) {
+    enum { MOST_SLABS = 1 << 20 };
+    if (slab < opened->n)
+        return true;
+    void **grown = slab < MOST_SLABS ? realloc(opened->memory, (slab + 1) * sizeof *grown) : NULL;
+    if (!grown)
+        return false;
+    memset(grown + opened->n, 0, (slab + 1 - opened->n) * sizeof *grown);
+    *opened = (struct opened){grown, slab + 1};
+    return true;
+}
+
+static enum sx_status open_slab(struct peer *peer, const struct place *place, const char **out_memory,
+                                struct sx_error *error) {
+    if (!make_room(&peer->opened, (size_t)place->slab))
+        return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for another rank's slabs");
+    void **memory = &peer->opened.memory[place->slab];
+    if (!*memory) {
+        const cudaError_t result =
+            cudaIpcOpenMemHandle(memory, place->handle, cudaIpcMemLazyEnablePeerAccess);
+        if (result != cudaSuccess) {
+            *memory = NULL;
+            return fail(error, result, "opening another GPU's memory");
+        }
+    }
+    *out_memory = (const char *)*memory + place->offset;
+    return SX_OK;
+}
+
+/* ---- pulls ---- */
+
+static enum sx_status take_flight(struct peer_puller *puller, struct flight **out, struct sx_error *error) {
+    struct flight *flight = puller->spare;
+    if (flight) {
+        puller->spare = flight->next;
+        *out = flight;
+        return SX_OK;
+    }
+    flight = calloc(1, sizeof *flight);
+    if (!flight)
+        return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for a pull");
+    const cudaError_t result = cudaEventCreateWithFlags(&flight->event, cudaEventDisableTiming);
+    if (result != cudaSuccess) {
+        free(flight);
+        return fail(error, result, "an event");
+    }
+    *out = flight;
+    return SX_OK;
+}
+
+static void spare_flight(struct peer_puller *puller, struct flight *flight) {
+    flight->next = puller->spare;
+    puller->spare = flight;
+}
+
+static enum sx_status copy(struct cuda_stream *stream, struct flight *flight, void *to, const char *from,
+                           size_t bytes, struct sx_error *error) {
+    flight->before_epoch = atomic_load(&stream->device->epoch);
+    atomic_store(&stream->clock->busy, true);
+    cudaError_t result = cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream->handle);
+    if (result == cudaSuccess)
+        result = cudaEventRecord(flight->event, stream->handle);
+    return result == cudaSuccess ? SX_OK : fail(error, result, "a copy of another GPU's memory");
+}
+
+static enum sx_status enter(struct peer_puller *puller, struct peer *peer, struct cuda_stream **out,
+                            struct sx_error *error) {
+    if (!peer->stream)
+        SX_TRY(
+            sx_cuda_stream_create(&puller->device->backend, puller->host_pool, NULL, &peer->stream, error));
+    if (cuda_enter(peer->stream, out) == SX_OK)
+        return SX_OK;
+    *error = peer->stream->error;
+    return error->status;
+}
+
+/* Of a stream to which nothing is issued: what is released can be any rank's next message. */
+static enum sx_status make_buffer(struct cuda_stream *stream, size_t bytes, struct sx_buffer **out_buffer,
+                                  struct sx_error *error) {
+    if (cuda_shared_create(stream, bytes, out_buffer) == SX_OK)
+        return SX_OK;
+    *error = stream->base.error;
+    stream->base.error = (struct sx_error){0};
+    return error->status;
+}
+
+static enum sx_status start(struct sx_puller *base, int rank, const struct sx_pull_source *source,
+                            size_t bytes, struct sx_buffer **out_buffer, struct sx_error *error) {
+    struct peer_puller *puller = (struct peer_puller *)base;
+    struct peer *peer = &puller->peers[rank];
+    struct cuda_stream *stream;
+    struct place place;
+    struct flight *flight = NULL;
+    const char *from = NULL;
+    memcpy(&place, source->bytes, sizeof place);
+    SX_TRY(enter(puller, peer, &stream, error));
+    SX_TRY(open_slab(peer, &place, &from, error));
+    SX_TRY(make_buffer(stream, bytes, out_buffer, error));
+    enum sx_status status = take_flight(puller, &flight, error);
+    if (status == SX_OK) {
+        status = copy(stream, flight, (*out_buffer)->data, from, bytes, error);
+        if (status != SX_OK)
+            spare_flight(puller, flight);
+    }
+    if (status != SX_OK) {
+        sx_buffer_release(*out_buffer);
+        return status;
+    }
+    flight->next = NULL;
+    if (peer->first)
+        peer->last->next = flight;
+    else
+        peer->first = flight;
+    peer->last = flight;
+    return SX_OK;
+}
+
+/* The device is through with the oldest flight: blocks that were released before the next one was issued are
+ * not used by this stream any more. */
+static void land(struct peer_puller *puller, struct peer *peer) {
+    struct flight *flight = peer->first;
+    struct cuda_clock *clock = cuda_stream_of(peer->stream)->clock;
+    peer->first = flight->next;
+    atomic_store(&clock->quiet_epoch,
+                 peer->first ? peer->first->before_epoch : atomic_load(&puller->device->epoch));
+    if (!peer->first)
+        atomic_store(&clock->busy, false);
+    spare_flight(puller, flight);
+}
+
+static enum sx_status test(struct sx_puller *base, int rank, bool *out_ended, struct sx_error *error) {
+    struct peer_puller *puller = (struct peer_puller *)base;
+    struct peer *peer = &puller->peers[rank];
+    (void)cuda_choose_device(puller->device->ordinal);
+    const cudaError_t result = cudaEventQuery(peer->first->event);
+    *out_ended = result != cudaErrorNotReady;
+    if (!*out_ended)
+        (void)cudaGetLastError();
+    else
+        land(puller, peer);
+    return result == cudaSuccess || !*out_ended ? SX_OK
+                                                : fail(error, result, "a copy of another GPU's memory");
+}
+
+/* ---- the trial ---- */
+
+static int trial_byte(int rank) {
+    return rank % 255 + 1;
+}
+
+static enum sx_status fill_trial(struct peer_puller *puller, struct sx_pull_source *out_trial,
+                                 struct sx_error *error) {
+    SX_TRY(sx_buffer_create(puller->messages, TRIAL_BYTES, &puller->trial, error));
+    cudaError_t result = cudaMemsetAsync(puller->trial->data, trial_byte(puller->rank), TRIAL_BYTES, NULL);
+    if (result == cudaSuccess)
+        result = cudaDeviceSynchronize();
+    if (result != cudaSuccess)
+        return fail(error, result, "memory for messages");
+    return tell(&puller->base, puller->trial, out_trial)
+               ? SX_OK
+               : sx_error_set(error, SX_INTERNAL, "memory for messages is not found");
+}
+
+static bool has_come(struct peer_puller *puller, int rank) {
+    const int64_t began_ns = sx_clock_ns();
+    bool has_ended = false;
+    while (!has_ended && sx_clock_ns() - began_ns < TRIAL_NS) {
+        if (test(&puller->base, rank, &has_ended, &(struct sx_error){0}) != SX_OK)
+            return false;
+        sched_yield();
+    }
+    return has_ended;
+}
+
+static bool is_right(struct peer_puller *puller, int rank, const struct sx_buffer *buffer) {
+    unsigned char *bytes = malloc(TRIAL_BYTES);
+    struct cuda_stream *stream;
+    bool right = bytes && enter(puller, &puller->peers[rank], &stream, &(struct sx_error){0}) == SX_OK &&
+                 cuda_download(stream, bytes, buffer->data, TRIAL_BYTES, "a trial") == SX_OK;
+    for (size_t i = 0; right && i < TRIAL_BYTES; i++)
+        right = bytes[i] == trial_byte(rank);
+    free(bytes);
+    return right;
+}
+
+bool sx_peer_try(struct sx_puller *base, int rank, const struct sx_pull_source *trial) {
+    struct peer_puller *puller = (struct peer_puller *)base;
+    struct sx_buffer *buffer;
+    if (start(base, rank, trial, TRIAL_BYTES, &buffer, &(struct sx_error){0}) != SX_OK)
+        return false;
+    const bool reaches = has_come(puller, rank) && is_right(puller, rank, buffer);
+    sx_buffer_release(buffer);
+    return reaches;
+}
+
+void sx_peer_allow(struct sx_puller *base, int rank) {
+    ((struct peer_puller *)base)->reached_by[rank] = true;
+}
+
+/* ---- beginning and end ---- */
+
+static void release_peer(struct peer *peer) {
+    if (peer->stream)
+        sx_cuda_stream_destroy(peer->stream);
+    for (size_t i = 0; i < peer->opened.n; i++)
+        if (peer->opened.memory[i])
+            (void)cudaIpcCloseMemHandle(peer->opened.memory[i]);
+    free(peer->opened.memory);
+    while (peer->first) {
+        struct flight *flight = peer->first;
+        peer->first = flight->next;
+        (void)cudaEventDestroy(flight->event);
+        free(flight);
+    }
+}
+
+/* Streams end before what they copy from is closed. */
+static void destroy(struct sx_puller *base) {
+    struct peer_puller *puller = (struct peer_puller *)base;
+    (void)cuda_choose_device(puller->device->ordinal);
+    for (int r = 0; puller->peers && r < puller->size; r++)
+        release_peer(&puller->peers[r]);
+    while (puller->spare) {
+        struct flight *flight = puller->spare;
+        puller->spare = flight->next;
+        (void)cudaEventDestroy(flight->event);
+        free(flight);
+    }
+    atomic_store(&puller->device->messages, NULL);
+    sx_buffer_release(puller->trial);
+    sx_pool_destroy(puller->messages);
+    sx_pool_destroy(puller->budget);
+    pthread_mutex_destroy(&puller->lock);
+    free(puller->slabs);
+    free(puller->peers);
+    free(puller->reached_by);
+    free(puller);
+}
+
+static const struct sx_puller_ops ops = {.tell = tell, .start = start, .test = test, .destroy = destroy};
+
+/* The driver's pool has as much memory as messages that come may take: fresh memory takes 4 ms and more a GB,
+ * for which pulls would wait. Without it all goes on. */
+static void warm_up(size_t bytes) {
+    void *memory = NULL;
+    if (cudaMallocAsync(&memory, bytes, NULL) == cudaSuccess)
+        (void)cudaFreeAsync(memory, NULL);
+    (void)cudaDeviceSynchronize();
+    (void)cudaGetLastError();
+}
+
+static enum sx_status prepare(struct peer_puller *puller, struct sx_pull_source *out_trial,
+                              struct sx_error *error) {
+    const struct sx_slab_source source = {.map = map, .unmap = unmap, .context = puller};
+    if (!puller->peers || !puller->reached_by)
+        return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for %d ranks", puller->size);
+    const cudaError_t result = cuda_choose_device(puller->device->ordinal);
+    if (result != cudaSuccess)
+        return fail(error, result, "choosing the device");
+    puller->left_bytes = puller->device->limit_bytes / SHARE;
+    warm_up(puller->left_bytes);
+    SX_TRY(sx_pool_create(0, &puller->budget, error));
+    SX_TRY(sx_slab_pool_create(puller->budget,
+                               puller->left_bytes / SLABS / SX_SLAB_ALIGNMENT * SX_SLAB_ALIGNMENT, source,
+                               &puller->messages, error));
+    return fill_trial(puller, out_trial, error);
+}
+
+enum sx_status sx_peer_create(const struct sx_backend *backend, struct sx_pool *pool, int rank, int size,
+                              struct sx_puller **out_puller, struct sx_pull_source *out_trial,
+                              struct sx_error *error) {
+    struct peer_puller *puller = calloc(1, sizeof *puller);
+    if (!puller)
+        return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for pulls");
+    pthread_mutex_init(&puller->lock, NULL);
+    puller->device = (struct cuda_device *)(uintptr_t)backend;
+    puller->host_pool = pool;
+    puller->rank = rank;
+    puller->size = size;
+    puller->peers = calloc((size_t)size, sizeof *puller->peers);
+    puller->reached_by = calloc((size_t)size, sizeof *puller->reached_by);
+    puller->base = (struct sx_puller){.ops = &ops, .reached_by = puller->reached_by};
+    const enum sx_status status = prepare(puller, out_trial, error);
+    if (status != SX_OK) {
+        destroy(&puller->base);
+        return status;
+    }
+    atomic_store(&puller->device->messages, puller->messages);
+    *out_puller = &puller->base;
+    return SX_OK;
+}

@@ -1,0 +1,299 @@
+/* Messages between devices that reach each other's memory. The sender offers a message (a frame over the
+ * transport tells where its bytes are), and keeps it; the receiver copies it, and tells that it has taken it.
+ * So ranks need no common order, as rounds do, and one that is late keeps nobody. Credits, ends and failures
+ * stay with the channels. */
+#include <sched.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/signals.h"
+#include "net/pull.h"
+#include "net/state.h"
+
+/* The payload of an offer. */
+struct offer {
+    struct sx_frame frame; /* of the message; its value is the offer's number */
+    uint64_t bytes;
+    struct sx_pull_source source;
+};
+
+/* Pulls from a rank that are under way, oldest first. */
+struct way {
+    struct sx_kept_list pulls;
+    int64_t since_ns; /* the oldest one has been the oldest */
+};
+
+struct sx_pulls {
+    struct sx_net *net;
+    struct sx_puller *puller;
+    pthread_t thread;
+    uint64_t n_offers;           /* that this rank has made */
+    struct sx_kept_list offered; /* its messages that others have not taken yet */
+    struct sx_kept_list offers;  /* other ranks' that wait for the thread */
+    struct way *ways;            /* by rank; the thread's */
+    int n_under_way;             /* the thread's */
+    bool is_stopping;
+};
+
+/* ---- offering; with the lock held ---- */
+
+static bool make_offer(struct sx_pulls *pulls, int rank, const struct sx_frame *frame,
+                       const struct sx_buffer *buffer, size_t bytes, struct sx_buffer **out_offer) {
+    struct offer offer = {.frame = *frame, .bytes = bytes};
+    const struct sx_puller *puller = pulls->puller;
+    return bytes > 0 && puller->reached_by[rank] && puller->ops->tell(pulls->puller, buffer, &offer.source) &&
+           sx_net_copy(pulls->net, &offer, sizeof offer, out_offer, NULL) == SX_OK;
+}
+
+bool sx_pulls_send(struct sx_pulls *pulls, int rank, const struct sx_frame *frame, struct sx_buffer *buffer,
+                   size_t bytes) {
+    struct sx_net *net = pulls->net;
+    struct sx_frame numbered = *frame;
+    struct sx_buffer *offer = NULL;
+    numbered.value = pulls->n_offers;
+    struct sx_kept *kept = net->is_lost ? NULL : malloc(sizeof *kept);
+    if (!kept || !make_offer(pulls, rank, &numbered, buffer, bytes, &offer)) {
+        free(kept);
+        return false;
+    }
+    const struct sx_frame told = {.kind = SX_FRAME_OFFER, .epoch = net->epoch, .value = pulls->n_offers++};
+    *kept = (struct sx_kept){.frame = numbered, .message = {rank, buffer, bytes, true}};
+    sx_kept_append(&pulls->offered, kept);
+    sx_net_pace_begin(net, SX_NET_LINK, bytes);
+    sx_net_send(net, rank, &told, offer, sizeof(struct offer));
+    return true;
+}
+
+/* The message of that number, out of the list; NULL: it is there no more. */
+static struct sx_kept *take_offered(struct sx_pulls *pulls, uint64_t number) {
+    struct sx_kept *before = NULL, *kept = pulls->offered.first;
+    for (; kept && kept->frame.value != number; kept = kept->next)
+        before = kept;
+    if (!kept || !before)
+        return kept ? sx_kept_pop(&pulls->offered) : NULL;
+    before->next = kept->next;
+    if (pulls->offered.last == kept)
+        pulls->offered.last = before;
+    return kept;
+}
+
+/* ---- what others have taken; without the lock ---- */
+
+static void tell_sent(struct sx_net *net, struct sx_kept *kept) {
+    pthread_mutex_lock(&net->lock);
+    sx_net_pace_end(net, SX_NET_LINK, kept->message.bytes);
+    pthread_mutex_unlock(&net->lock);
+    sx_net_events.sent(net, kept->message.rank, &kept->frame, kept->message.bytes);
+    sx_kept_release(kept);
+}
+
+void sx_pulls_taken(struct sx_net *net, uint64_t number) {
+    pthread_mutex_lock(&net->lock);
+    struct sx_kept *kept = net->pulls ? take_offered(net->pulls, number) : NULL;
+    pthread_mutex_unlock(&net->lock);
+    if (kept)
+        tell_sent(net, kept);
+}
+
+/* ---- pulling; without the lock, by the thread ---- */
+
+/* The message is the sender's again. */
+static void tell_taken(struct sx_pulls *pulls, int rank, uint64_t number) {
+    struct sx_net *net = pulls->net;
+    pthread_mutex_lock(&net->lock);
+    const struct sx_frame taken = {.kind = SX_FRAME_TAKEN, .epoch = net->epoch, .value = number};
+    sx_net_send(net, rank, &taken, NULL, 0);
+    sx_net_unlock(net);
+}
+
+static void fail(struct sx_pulls *pulls, struct sx_error *error) {
+    sx_error_prefix(error, "a message that came");
+    sx_net_fail(pulls->net, error);
+}
+
+static bool is_wanted(struct sx_pulls *pulls, int rank, const struct offer *offer) {
+    struct sx_net *net = pulls->net;
+    pthread_mutex_lock(&net->lock);
+    const bool wanted = !net->is_lost && sx_channel_wants(net, rank, &offer->frame, (size_t)offer->bytes);
+    sx_net_unlock(net);
+    return wanted;
+}
+
+static enum sx_status start(struct sx_pulls *pulls, int rank, const struct offer *offer,
+                            struct sx_error *error) {
+    struct way *way = &pulls->ways[rank];
+    struct sx_kept *kept = malloc(sizeof *kept);
+    if (!kept)
+        return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for a message");
+    *kept = (struct sx_kept){.frame = offer->frame,
+                             .message = {.rank = rank, .bytes = (size_t)offer->bytes, .on_device = true}};
+    const enum sx_status status = pulls->puller->ops->start(
+        pulls->puller, rank, &offer->source, (size_t)offer->bytes, &kept->message.buffer, error);
+    if (status != SX_OK) {
+        free(kept);
+        return status;
+    }
+    if (!way->pulls.first)
+        way->since_ns = sx_clock_ns();
+    sx_kept_append(&way->pulls, kept);
+    pulls->n_under_way++;
+    return SX_OK;
+}
+
+/* Takes the offer over. */
+static void begin(struct sx_pulls *pulls, struct sx_kept *kept) {
+    const struct offer *offer = kept->message.buffer->data;
+    const int rank = kept->message.rank;
+    struct sx_error error = {0};
+    bool has_begun = false;
+    if (is_wanted(pulls, rank, offer)) {
+        has_begun = start(pulls, rank, offer, &error) == SX_OK;
+        if (!has_begun)
+            fail(pulls, &error);
+    }
+    if (!has_begun)
+        tell_taken(pulls, rank, offer->frame.value);
+    sx_kept_release(kept);
+}
+
+/* `came`: its bytes are there. */
+static void land(struct sx_pulls *pulls, int rank, bool came) {
+    struct sx_net *net = pulls->net;
+    struct way *way = &pulls->ways[rank];
+    struct sx_kept *kept = sx_kept_pop(&way->pulls);
+    const struct sx_net_round round = {
+        .is_pull = true, .place = rank, .began_ns = way->since_ns, .received_bytes = kept->message.bytes};
+    pthread_mutex_lock(&net->lock);
+    if (net->watch.ended)
+        net->watch.ended(net->watch.context, &round);
+    pthread_mutex_unlock(&net->lock);
+    way->since_ns = sx_clock_ns();
+    pulls->n_under_way--;
+    if (came) {
+        sx_net_events.received(net, rank, &kept->frame, kept->message.buffer, kept->message.bytes);
+        kept->message.buffer = NULL;
+    }
+    tell_taken(pulls, rank, kept->frame.value);
+    sx_kept_release(kept);
+}
+
+/* Whether any has ended. */
+static bool land_some(struct sx_pulls *pulls) {
+    bool any = false;
+    for (int r = 0; r < pulls->net->size; r++) {
+        struct sx_error error = {0};
+        bool has_ended = true;
+        if (!pulls->ways[r].pulls.first)
+            continue;
+        const enum sx_status status = pulls->puller->ops->test(pulls->puller, r, &has_ended, &error);
+        if (status != SX_OK)
+            fail(pulls, &error);
+        if (has_ended)
+            land(pulls, r, status == SX_OK);
+        any = any || has_ended;
+    }
+    return any;
+}
+
+/* Until one has ended, or something else has changed. */
+static void look(struct sx_pulls *pulls, unsigned seen) {
+    enum { SPIN_NS = 200000, SLEEP_NS = 20000 };
+    const struct timespec moment = {.tv_nsec = SLEEP_NS};
+    const int64_t began_ns = sx_clock_ns();
+    while (!land_some(pulls) && atomic_load(&pulls->net->n_changes) == seen)
+        if (sx_clock_ns() - began_ns < SPIN_NS)
+            sched_yield();
+        else
+            nanosleep(&moment, NULL);
+}
+
+/* Nobody will take them. With the lock held, which it gives up meanwhile. */
+static void drop_offered(struct sx_pulls *pulls) {
+    struct sx_kept *kept;
+    while ((kept = sx_kept_pop(&pulls->offered)) != NULL) {
+        pthread_mutex_unlock(&pulls->net->lock);
+        tell_sent(pulls->net, kept);
+        pthread_mutex_lock(&pulls->net->lock);
+    }
+}
+
+static void *run(void *context) {
+    struct sx_pulls *pulls = context;
+    struct sx_net *net = pulls->net;
+    pthread_mutex_lock(&net->lock);
+    while (!pulls->is_stopping || pulls->n_under_way > 0) {
+        const unsigned seen = atomic_load(&net->n_changes);
+        if (net->is_lost)
+            drop_offered(pulls);
+        struct sx_kept *offer = sx_kept_pop(&pulls->offers);
+        if (!offer && pulls->n_under_way == 0) {
+            sx_net_await(net, NULL);
+            continue;
+        }
+        pthread_mutex_unlock(&net->lock);
+        if (offer)
+            begin(pulls, offer);
+        else
+            look(pulls, seen);
+        pthread_mutex_lock(&net->lock);
+    }
+    pthread_mutex_unlock(&net->lock);
+    return NULL;
+}
+
+void sx_pulls_take(struct sx_pulls *pulls, struct sx_kept *kept) {
+    sx_kept_append(&pulls->offers, kept);
+    sx_net_changed(pulls->net);
+}
+
+/* ---- beginning and end ---- */
+
+static void release(struct sx_pulls *pulls) {
+    sx_kept_clear(&pulls->offered);
+    sx_kept_clear(&pulls->offers);
+    pulls->puller->ops->destroy(pulls->puller);
+    free(pulls->ways);
+    free(pulls);
+}
+
+static bool begin_thread(struct sx_pulls *pulls) {
+    sigset_t before;
+    sx_signals_block(&before);
+    const bool begun = pthread_create(&pulls->thread, NULL, run, pulls) == 0;
+    sx_signals_restore(&before);
+    return begun;
+}
+
+enum sx_status sx_net_set_puller(struct sx_net *net, struct sx_puller *puller, struct sx_error *error) {
+    struct sx_pulls *pulls = calloc(1, sizeof *pulls);
+    if (!pulls) {
+        puller->ops->destroy(puller);
+        return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for pulls");
+    }
+    *pulls = (struct sx_pulls){
+        .net = net, .puller = puller, .ways = calloc((size_t)net->size, sizeof *pulls->ways)};
+    if (!pulls->ways || !begin_thread(pulls)) {
+        release(pulls);
+        return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory or thread for pulls");
+    }
+    pthread_mutex_lock(&net->lock);
+    net->pulls = pulls;
+    pthread_mutex_unlock(&net->lock);
+    return SX_OK;
+}
+
+void sx_pulls_close(struct sx_net *net) {
+    struct sx_pulls *pulls = net->pulls;
+    if (!pulls)
+        return;
+    pthread_mutex_lock(&net->lock);
+    pulls->is_stopping = true;
+    sx_net_changed(net);
+    pthread_mutex_unlock(&net->lock);
+    pthread_join(pulls->thread, NULL);
+    pthread_mutex_lock(&net->lock);
+    net->pulls = NULL;
+    pthread_mutex_unlock(&net->lock);
+    release(pulls);
+}

@@ -1,0 +1,119 @@
+/* A puller of plain memory for tests, whose copies take some looks. What a rank tells stays as it was told
+ * until puller_clear: as on a device, other ranks may be at it when the sender is lost. */
+#ifndef TEST_NET_PULLER_H
+#define TEST_NET_PULLER_H
+
+#include <stdatomic.h>
+
+#include "net/pull.h"
+#include "net_ranks.h"
+
+enum { MOST_TOLD = 32768, PULLER_LOOKS = 3 };
+
+static struct {
+    void *told[MOST_TOLD];
+    atomic_int n_told;
+    atomic_llong bytes_pulled;
+} puller_hall;
+
+struct test_pull {
+    struct test_pull *next;
+    const void *from;
+    struct sx_buffer *to;
+    size_t bytes;
+    int looks;
+};
+
+struct test_puller {
+    struct sx_puller base;
+    int rank;
+    struct sx_pool *pool;
+    atomic_int allocations_left; /* -1: any number */
+    bool reached_by[MOST_RANKS];
+    struct test_pull *pulls[MOST_RANKS]; /* oldest first */
+};
+
+static enum sx_status count_allocation(atomic_int *left, struct sx_error *error) {
+    if (atomic_load(left) == 0)
+        return sx_error_set(error, SX_OUT_OF_MEMORY, "out of test memory");
+    if (atomic_load(left) > 0)
+        atomic_fetch_sub(left, 1);
+    return SX_OK;
+}
+
+/* Messages of an odd number of bytes are elsewhere. */
+static bool puller_tell(struct sx_puller *base, const struct sx_buffer *buffer,
+                        struct sx_pull_source *out_source) {
+    (void)base;
+    if (buffer->size_bytes % 2)
+        return false;
+    void *told = malloc(buffer->size_bytes);
+    const int at = atomic_fetch_add(&puller_hall.n_told, 1);
+    assert(told && at < MOST_TOLD);
+    memcpy(told, buffer->data, buffer->size_bytes);
+    puller_hall.told[at] = told;
+    memcpy(out_source->bytes, &told, sizeof told);
+    return true;
+}
+
+static enum sx_status puller_start(struct sx_puller *base, int rank, const struct sx_pull_source *source,
+                                   size_t bytes, struct sx_buffer **out_buffer, struct sx_error *error) {
+    struct test_puller *puller = (struct test_puller *)base;
+    struct test_pull **last = &puller->pulls[rank];
+    SX_TRY(count_allocation(&puller->allocations_left, error));
+    struct test_pull *pull = calloc(1, sizeof *pull);
+    assert(pull);
+    pull->bytes = bytes;
+    memcpy(&pull->from, source->bytes, sizeof pull->from);
+    assert(sx_buffer_create(puller->pool, bytes, &pull->to, error) == SX_OK);
+    *out_buffer = pull->to;
+    while (*last)
+        last = &(*last)->next;
+    *last = pull;
+    return SX_OK;
+}
+
+static enum sx_status puller_test(struct sx_puller *base, int rank, bool *out_ended, struct sx_error *error) {
+    struct test_puller *puller = (struct test_puller *)base;
+    struct test_pull *pull = puller->pulls[rank];
+    (void)error;
+    *out_ended = ++pull->looks == PULLER_LOOKS;
+    if (!*out_ended)
+        return SX_OK;
+    memcpy(pull->to->data, pull->from, pull->bytes);
+    atomic_fetch_add(&puller_hall.bytes_pulled, (long long)pull->bytes);
+    puller->pulls[rank] = pull->next;
+    free(pull);
+    return SX_OK;
+}
+
+static void puller_destroy(struct sx_puller *base) {
+    struct test_puller *puller = (struct test_puller *)base;
+    for (int r = 0; r < MOST_RANKS; r++)
+        assert(!puller->pulls[r]);
+    free(puller);
+}
+
+/* All reach all, but for rank 0, which the last one does not reach. */
+static void set_puller(struct rank *rank, int allocations) {
+    static const struct sx_puller_ops ops = {puller_tell, puller_start, puller_test, puller_destroy};
+    struct test_puller *puller = calloc(1, sizeof *puller);
+    assert(puller);
+    puller->rank = sx_net_rank(rank->net);
+    puller->pool = rank->pool;
+    atomic_init(&puller->allocations_left, allocations);
+    for (int r = 0; r < sx_net_size(rank->net); r++)
+        puller->reached_by[r] = puller->rank != 0 || r != sx_net_size(rank->net) - 1;
+    puller->base = (struct sx_puller){&ops, puller->reached_by};
+    assert(sx_net_set_puller(rank->net, &puller->base, NULL) == SX_OK);
+}
+
+/* No rank is there any more. */
+static void puller_clear(void) {
+    for (int i = 0; i < atomic_load(&puller_hall.n_told); i++)
+        free(puller_hall.told[i]);
+    atomic_store(&puller_hall.n_told, 0);
+    atomic_store(&puller_hall.bytes_pulled, 0);
+}
+
+#endif
