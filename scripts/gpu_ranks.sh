@@ -1,12 +1,12 @@
 #!/bin/bash
 # Several ranks on a machine with GPUs: conformance of the families that exchanges need; a large join in its variants, with peer
 # access, without, and over sockets alone, beside the all-to-all of the same run; TPC-H on 1, 2, … ranks with --device cuda,
-# compared with DuckDB, over the host's memory and over NCCL, and how many times as fast as one rank; a killed rank. NCCL
+# compared with DuckDB, over the host's memory, over NCCL alone and as by default, and how many times as fast as one rank; a killed rank. NCCL
 # is skipped, and why, where there is no GPU for each rank or no NCCL.
 # Runs the program in the folder named by STACHIO_DIR (default build/release; see scripts/pack.sh). Needs mpirun (Open MPI 4).
 # Usage: scripts/gpu_ranks.sh OUT [where|conformance|join|tpch|kill]...
-# Environment: RANKS ("1 2"), SF ("1 10"), FILES ("default rewritten"), WAYS ("host nccl"), RUNS, COMPARE (duckdb, or off),
-# DATA (folder with tpch-sfN; made there where it lacks), JOIN_BUILD and JOIN_PROBE (rows, 120M and 320M), JOIN_THREADS (8 a
+# Environment: RANKS ("1 2"), SF ("1 10"), FILES ("default rewritten"), WAYS ("host nccl default": values of
+# STACHIO_TRANSPORT, or none), RUNS, COMPARE (duckdb, or off), DATA (folder with tpch-sfN; made there where it lacks), JOIN_BUILD and JOIN_PROBE (rows, 120M and 320M), JOIN_THREADS (8 a
 # rank), FAMILIES, SECONDS_A_RUN, KILL_AFTER (seconds, 15); DEVICE=cpu tries it without a GPU.
 # Full logs go to OUT, a short table comes last.
 set -uo pipefail
@@ -65,9 +65,9 @@ where_step() {
     local folder
     folder=$(tables "${SF%% *}") || { echo "where: no tables"; return; }
     for n in ${RANKS:-1 2}; do
-        for way in ${WAYS:-host nccl}; do
+        for way in ${WAYS:-host nccl default}; do
             [ "$n" -gt 1 ] || [ "$way" = host ] || continue
-            STACHIO_TRANSPORT=$way ranks_of "$n" stachio -d "$folder" --device "$device" --analyze -c "SELECT l_shipmode, count(*) FROM lineitem GROUP BY 1" \
+            STACHIO_TRANSPORT=${way#default} ranks_of "$n" stachio -d "$folder" --device "$device" --analyze -c "SELECT l_shipmode, count(*) FROM lineitem GROUP BY 1" \
                 >"$out/where-$n-$way.log" 2>&1
             echo "where: $n ranks, $way: $(outcome $? "$out/where-$n-$way.log")"
             grep -E '^(Answered|Network|Rank|stachio)' "$out/where-$n-$way.log" | sed 's/^/    /'
@@ -117,10 +117,10 @@ tpch_step() {
             folder=$(tables "$sf" "$files") || { echo "tpch: SF $sf, $files, could not be made"; continue; }
             cat "$folder"/*.parquet >/dev/null
             for n in ${RANKS:-1 2}; do
-                for way in ${WAYS:-host nccl}; do
+                for way in ${WAYS:-host nccl default}; do
                     [ "$n" -gt 1 ] || [ "$way" = host ] || continue
                     log=$out/tpch-sf$sf-$files-$n-$way.log
-                    STACHIO_TRANSPORT=$way ranks_of "$n" stachio tpch run -d "$folder" --device "$device" --cache host \
+                    STACHIO_TRANSPORT=${way#default} ranks_of "$n" stachio tpch run -d "$folder" --device "$device" --cache host \
                         --repeat "${RUNS:-3}" $compare --fallback forbid >"$log" 2>&1
                     echo "$sf $files $n $way $log $(outcome $? "$log")" >>"$work/runs"
                 done
@@ -133,10 +133,10 @@ tpch_step() {
 kill_step() {
     local folder pid began log
     folder=$(tables "${SF%% *}") || { echo "kill: no tables"; return; }
-    for way in ${WAYS:-host nccl}; do
+    for way in ${WAYS:-host nccl default}; do
         log=$out/kill-$way.log
         rm -f "$work/victim"
-        STACHIO_TRANSPORT=$way ranks_of 2 sh -c '[ "$OMPI_COMM_WORLD_RANK" = 0 ] || echo $$ >"'"$work"'/victim"
+        STACHIO_TRANSPORT=${way#default} ranks_of 2 sh -c '[ "$OMPI_COMM_WORLD_RANK" = 0 ] || echo $$ >"'"$work"'/victim"
             exec "$@"' sh stachio tpch run -d "$folder" --device "$device" --repeat 1000 --fallback forbid >"$log" 2>&1 &
         pid=$!
         sleep "${KILL_AFTER:-15}"

@@ -98,31 +98,39 @@ static int list_devices(int n, struct sx_cuda_choice *choices) {
     return found;
 }
 
-static bool works(struct sx_cuda_choice *choice) {
+/* cudaSuccess: it works. Else what it says, as when others have all of its memory. */
+static cudaError_t try_device(struct sx_cuda_choice *choice) {
     struct cudaDeviceProp properties;
-    if (cudaGetDeviceProperties(&properties, choice->ordinal) != cudaSuccess ||
-        cuda_choose_device(choice->ordinal) != cudaSuccess || cudaFree(NULL) != cudaSuccess)
-        return false;
-    snprintf(choice->name, sizeof choice->name, "%.255s", properties.name);
-    return true;
+    cudaError_t result = cudaGetDeviceProperties(&properties, choice->ordinal);
+    if (result == cudaSuccess)
+        result = cuda_choose_device(choice->ordinal);
+    if (result == cudaSuccess)
+        result = cudaFree(NULL);
+    if (result == cudaSuccess)
+        snprintf(choice->name, sizeof choice->name, "%.255s", properties.name);
+    return result;
 }
 
 enum sx_status sx_cuda_choose(int number, struct sx_cuda_choice *out_choice, struct sx_error *error) {
     struct sx_cuda_choice choices[MOST_DEVICES];
     int n = 0;
-    const cudaError_t result = cudaGetDeviceCount(&n);
+    cudaError_t result = cudaGetDeviceCount(&n);
     if (result != cudaSuccess || n == 0)
         return sx_error_set(error, SX_UNSUPPORTED, "no CUDA device: %s",
                             result == cudaSuccess ? "none found" : cudaGetErrorString(result));
     n = list_devices(n, choices);
+    if (n == 0)
+        return sx_error_set(error, SX_UNSUPPORTED, "no CUDA device of compute capability 8.0 or later");
     for (int i = 0; i < n; i++) {
         struct sx_cuda_choice *choice = &choices[(number + i) % n];
-        if (!works(choice))
+        result = try_device(choice);
+        if (result != cudaSuccess)
             continue;
         *out_choice = *choice;
         return SX_OK;
     }
-    return sx_error_set(error, SX_UNSUPPORTED, "no CUDA device that works (compute capability 8.0 or later)");
+    return sx_error_set(error, SX_UNSUPPORTED, "no CUDA device that works (%d tried): %s", n,
+                        cudaGetErrorString(result));
 }
 
 /* ---- opening ---- */
