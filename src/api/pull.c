@@ -32,7 +32,8 @@ static struct functions find_functions(const struct stachio_db *db) {
 static bool is_wanted(void) {
     const char *transport = sx_environment("STACHIO_TRANSPORT"),
                *disabled = sx_environment("NCCL_P2P_DISABLE");
-    return !(transport && !strcmp(transport, "nccl")) && !(disabled && strcmp(disabled, "0") != 0);
+    return !(transport && !strcmp(transport, "nccl")) &&
+           !(disabled && *disabled && strcmp(disabled, "0") != 0);
 }
 
 static bool is_neighbour(const struct stachio_db *db, int me, int rank) {
@@ -47,15 +48,15 @@ static void try_all(const struct stachio_db *db, int me, int size, const struct 
             is_neighbour(db, me, r) && trials[r].is_there && functions->try(puller, r, &trials[r].source);
 }
 
-/* all[r * size + s]: r pulls from s. */
+/* all[r * size + s]: r pulls from s. The number of ranks that pull from this one, or that it pulls from. */
 static int allow_all(int me, int size, const struct functions *functions, struct sx_puller *puller,
                      const bool *all) {
     int n = 0;
     for (int r = 0; puller && r < size; r++) {
-        const bool reaches = r != me && all[(size_t)r * (size_t)size + (size_t)me];
+        const bool is_reached = all[me * size + r], reaches = all[r * size + me];
         if (reaches)
             functions->allow(puller, r);
-        n += reaches;
+        n += is_reached || reaches;
     }
     return n;
 }

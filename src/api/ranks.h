@@ -22,7 +22,8 @@ enum stachio_status sx_ranks_open_one(const struct stachio_options *options, str
                                       struct stachio_db **out_db, struct stachio_error *error);
 /* Collective, before queries: rows go from GPU to GPU where all ranks can; db->network says so. */
 SX_MUST_CHECK enum sx_status sx_ranks_link(struct stachio_db *db, struct sx_net *net, struct sx_error *error);
-/* Collective, with sx_ranks_link: a puller, if others pull from this rank (*out_n of them); else NULL. */
+/* Collective, with sx_ranks_link: a puller, if this rank pulls from others, or they from it (*out_n of them);
+ * else NULL. */
 SX_MUST_CHECK enum sx_status sx_ranks_find_puller(struct stachio_db *db, struct sx_net *net,
                                                   struct sx_puller **out_puller, int *out_n,
                                                   struct sx_error *error);

@@ -272,8 +272,8 @@ void sx_net_close(struct sx_net *net) {
         status = sx_net_wait(net, sx_net_unsent, NULL, true, NULL, NULL);
     sx_net_unlock(net);
     (void)status; /* a lost rank has been told of; there is nothing to wait for then */
-    sx_pulls_close(net);
     sx_rounds_close(net);
+    sx_pulls_close(net); /* and the memory that messages of rounds may be in */
     if (net->transport->ops->close(net->transport))
         destroy(net);
 }

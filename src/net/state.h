@@ -201,7 +201,7 @@ bool sx_pulls_send(struct sx_pulls *pulls, int rank, const struct sx_frame *fram
 void sx_pulls_take(struct sx_pulls *pulls, struct sx_kept *kept);
 /* Another rank has taken this one's message of that number. Without the lock. */
 void sx_pulls_taken(struct sx_net *net, uint64_t number);
-/* As sx_rounds_close, and before it. Without the lock. */
+/* As sx_rounds_close, and after it. Without the lock. */
 void sx_pulls_close(struct sx_net *net);
 
 /* ---- relay.c; with the lock held unless said otherwise ---- */
