@@ -11,6 +11,8 @@
 #include "net/pull.h"
 #include "net/state.h"
 
+enum { NS_A_SECOND = 1000000000 };
+
 /* The payload of an offer. */
 struct offer {
     struct sx_frame frame; /* of the message; its value is the offer's number */
@@ -19,7 +21,7 @@ struct offer {
 };
 
 /* Pulls from a rank that are under way, oldest first. */
-struct way {
+struct pulls_of {
     struct sx_kept_list pulls;
     int64_t since_ns; /* the oldest one has been the oldest */
 };
@@ -28,11 +30,12 @@ struct sx_pulls {
     struct sx_net *net;
     struct sx_puller *puller;
     pthread_t thread;
-    uint64_t n_offers;           /* that this rank has made */
-    struct sx_kept_list offered; /* its messages that others have not taken yet */
-    struct sx_kept_list offers;  /* other ranks' that wait for the thread */
-    struct way *ways;            /* by rank; the thread's */
-    int n_under_way;             /* the thread's */
+    uint64_t n_offers;            /* that this rank has made */
+    struct sx_kept_list offered;  /* its messages that others have not taken yet */
+    struct sx_kept_list dropped;  /* its messages that others may still be at, once a rank is lost */
+    struct sx_kept_list incoming; /* other ranks' offers that wait for the thread */
+    struct pulls_of *of;          /* by rank; the thread's */
+    int n_under_way;              /* the thread's */
     bool is_stopping;
 };
 
@@ -41,8 +44,8 @@ struct sx_pulls {
 static bool make_offer(struct sx_pulls *pulls, int rank, const struct sx_frame *frame,
                        const struct sx_buffer *buffer, size_t bytes, struct sx_buffer **out_offer) {
     struct offer offer = {.frame = *frame, .bytes = bytes};
-    const struct sx_puller *puller = pulls->puller;
-    return bytes > 0 && puller->reached_by[rank] && puller->ops->tell(pulls->puller, buffer, &offer.source) &&
+    struct sx_puller *puller = pulls->puller;
+    return bytes > 0 && puller->reached_by[rank] && puller->ops->tell(puller, buffer, &offer.source) &&
            sx_net_copy(pulls->net, &offer, sizeof offer, out_offer, NULL) == SX_OK;
 }
 
@@ -80,34 +83,44 @@ static struct sx_kept *take_offered(struct sx_pulls *pulls, uint64_t number) {
 
 /* ---- what others have taken; without the lock ---- */
 
-static void tell_sent(struct sx_net *net, struct sx_kept *kept) {
-    pthread_mutex_lock(&net->lock);
-    sx_net_pace_end(net, SX_NET_LINK, kept->message.bytes);
-    pthread_mutex_unlock(&net->lock);
-    sx_net_events.sent(net, kept->message.rank, &kept->frame, kept->message.bytes);
-    sx_kept_release(kept);
-}
-
+/* After a loss the puller, whose memory messages have, may end meanwhile: they are released under the lock.
+ */
 void sx_pulls_taken(struct sx_net *net, uint64_t number) {
     pthread_mutex_lock(&net->lock);
     struct sx_kept *kept = net->pulls ? take_offered(net->pulls, number) : NULL;
+    if (kept) {
+        sx_net_pace_end(net, SX_NET_LINK, kept->message.bytes);
+        sx_buffer_release(kept->message.buffer);
+    }
     pthread_mutex_unlock(&net->lock);
     if (kept)
-        tell_sent(net, kept);
+        sx_net_events.sent(net, kept->message.rank, &kept->frame, kept->message.bytes);
+    free(kept);
 }
 
 /* ---- pulling; without the lock, by the thread ---- */
 
-/* The message is the sender's again. */
-static void tell_taken(struct sx_pulls *pulls, int rank, uint64_t number) {
-    struct sx_net *net = pulls->net;
+void sx_pulls_give_back(struct sx_net *net, int rank, uint64_t number) {
     pthread_mutex_lock(&net->lock);
     const struct sx_frame taken = {.kind = SX_FRAME_TAKEN, .epoch = net->epoch, .value = number};
     sx_net_send(net, rank, &taken, NULL, 0);
     sx_net_unlock(net);
 }
 
+/* The rank whose memory it was may be gone, of which the transport tells. */
+static void wait_for_loss(struct sx_net *net) {
+    enum { LOSS_NS = 500000000 };
+    const int64_t until_ns = sx_clock_ns() + LOSS_NS;
+    const struct timespec until = {.tv_sec = until_ns / NS_A_SECOND, .tv_nsec = until_ns % NS_A_SECOND};
+    pthread_mutex_lock(&net->lock);
+    while (!net->is_lost && sx_clock_ns() < until_ns)
+        sx_net_await(net, &until);
+    pthread_mutex_unlock(&net->lock);
+}
+
 static void fail(struct sx_pulls *pulls, struct sx_error *error) {
+    if (error->status != SX_OUT_OF_MEMORY)
+        wait_for_loss(pulls->net);
     sx_error_prefix(error, "a message that came");
     sx_net_fail(pulls->net, error);
 }
@@ -122,7 +135,7 @@ static bool is_wanted(struct sx_pulls *pulls, int rank, const struct offer *offe
 
 static enum sx_status start(struct sx_pulls *pulls, int rank, const struct offer *offer,
                             struct sx_error *error) {
-    struct way *way = &pulls->ways[rank];
+    struct pulls_of *of = &pulls->of[rank];
     struct sx_kept *kept = malloc(sizeof *kept);
     if (!kept)
         return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for a message");
@@ -134,9 +147,9 @@ static enum sx_status start(struct sx_pulls *pulls, int rank, const struct offer
         free(kept);
         return status;
     }
-    if (!way->pulls.first)
-        way->since_ns = sx_clock_ns();
-    sx_kept_append(&way->pulls, kept);
+    if (!of->pulls.first)
+        of->since_ns = sx_clock_ns();
+    sx_kept_append(&of->pulls, kept);
     pulls->n_under_way++;
     return SX_OK;
 }
@@ -153,28 +166,28 @@ static void begin(struct sx_pulls *pulls, struct sx_kept *kept) {
             fail(pulls, &error);
     }
     if (!has_begun)
-        tell_taken(pulls, rank, offer->frame.value);
+        sx_pulls_give_back(pulls->net, rank, offer->frame.value);
     sx_kept_release(kept);
 }
 
 /* `came`: its bytes are there. */
 static void land(struct sx_pulls *pulls, int rank, bool came) {
     struct sx_net *net = pulls->net;
-    struct way *way = &pulls->ways[rank];
-    struct sx_kept *kept = sx_kept_pop(&way->pulls);
+    struct pulls_of *of = &pulls->of[rank];
+    struct sx_kept *kept = sx_kept_pop(&of->pulls);
     const struct sx_net_round round = {
-        .is_pull = true, .place = rank, .began_ns = way->since_ns, .received_bytes = kept->message.bytes};
+        .is_pull = true, .place = rank, .began_ns = of->since_ns, .received_bytes = kept->message.bytes};
     pthread_mutex_lock(&net->lock);
-    if (net->watch.ended)
+    if (came && net->watch.ended)
         net->watch.ended(net->watch.context, &round);
     pthread_mutex_unlock(&net->lock);
-    way->since_ns = sx_clock_ns();
+    of->since_ns = sx_clock_ns();
     pulls->n_under_way--;
     if (came) {
         sx_net_events.received(net, rank, &kept->frame, kept->message.buffer, kept->message.bytes);
         kept->message.buffer = NULL;
     }
-    tell_taken(pulls, rank, kept->frame.value);
+    sx_pulls_give_back(net, rank, kept->frame.value);
     sx_kept_release(kept);
 }
 
@@ -184,7 +197,7 @@ static bool land_some(struct sx_pulls *pulls) {
     for (int r = 0; r < pulls->net->size; r++) {
         struct sx_error error = {0};
         bool has_ended = true;
-        if (!pulls->ways[r].pulls.first)
+        if (!pulls->of[r].pulls.first)
             continue;
         const enum sx_status status = pulls->puller->ops->test(pulls->puller, r, &has_ended, &error);
         if (status != SX_OK)
@@ -200,21 +213,24 @@ static bool land_some(struct sx_pulls *pulls) {
 static void look(struct sx_pulls *pulls, unsigned seen) {
     enum { SPIN_NS = 200000, SLEEP_NS = 20000 };
     const struct timespec moment = {.tv_nsec = SLEEP_NS};
-    const int64_t began_ns = sx_clock_ns();
+    const int64_t spin_ns = sx_net_spin_ns(pulls->net) > 0 ? SPIN_NS : 0, began_ns = sx_clock_ns();
     while (!land_some(pulls) && atomic_load(&pulls->net->n_changes) == seen)
-        if (sx_clock_ns() - began_ns < SPIN_NS)
+        if (sx_clock_ns() - began_ns < spin_ns)
             sched_yield();
         else
             nanosleep(&moment, NULL);
 }
 
-/* Nobody will take them. With the lock held, which it gives up meanwhile. */
+/* Nobody will tell that they are taken. With the lock held, which it gives up meanwhile. */
 static void drop_offered(struct sx_pulls *pulls) {
+    struct sx_net *net = pulls->net;
     struct sx_kept *kept;
     while ((kept = sx_kept_pop(&pulls->offered)) != NULL) {
-        pthread_mutex_unlock(&pulls->net->lock);
-        tell_sent(pulls->net, kept);
-        pthread_mutex_lock(&pulls->net->lock);
+        sx_net_pace_end(net, SX_NET_LINK, kept->message.bytes);
+        sx_kept_append(&pulls->dropped, kept);
+        pthread_mutex_unlock(&net->lock);
+        sx_net_events.sent(net, kept->message.rank, &kept->frame, kept->message.bytes);
+        pthread_mutex_lock(&net->lock);
     }
 }
 
@@ -226,16 +242,18 @@ static void *run(void *context) {
         const unsigned seen = atomic_load(&net->n_changes);
         if (net->is_lost)
             drop_offered(pulls);
-        struct sx_kept *offer = sx_kept_pop(&pulls->offers);
+        struct sx_kept *offer = sx_kept_pop(&pulls->incoming);
         if (!offer && pulls->n_under_way == 0) {
             sx_net_await(net, NULL);
             continue;
         }
         pthread_mutex_unlock(&net->lock);
-        if (offer)
+        if (offer) {
             begin(pulls, offer);
-        else
+            (void)land_some(pulls);
+        } else {
             look(pulls, seen);
+        }
         pthread_mutex_lock(&net->lock);
     }
     pthread_mutex_unlock(&net->lock);
@@ -243,7 +261,7 @@ static void *run(void *context) {
 }
 
 void sx_pulls_take(struct sx_pulls *pulls, struct sx_kept *kept) {
-    sx_kept_append(&pulls->offers, kept);
+    sx_kept_append(&pulls->incoming, kept);
     sx_net_changed(pulls->net);
 }
 
@@ -251,9 +269,10 @@ void sx_pulls_take(struct sx_pulls *pulls, struct sx_kept *kept) {
 
 static void release(struct sx_pulls *pulls) {
     sx_kept_clear(&pulls->offered);
-    sx_kept_clear(&pulls->offers);
+    sx_kept_clear(&pulls->dropped);
+    sx_kept_clear(&pulls->incoming);
     pulls->puller->ops->destroy(pulls->puller);
-    free(pulls->ways);
+    free(pulls->of);
     free(pulls);
 }
 
@@ -271,9 +290,9 @@ enum sx_status sx_net_set_puller(struct sx_net *net, struct sx_puller *puller, s
         puller->ops->destroy(puller);
         return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for pulls");
     }
-    *pulls = (struct sx_pulls){
-        .net = net, .puller = puller, .ways = calloc((size_t)net->size, sizeof *pulls->ways)};
-    if (!pulls->ways || !begin_thread(pulls)) {
+    *pulls =
+        (struct sx_pulls){.net = net, .puller = puller, .of = calloc((size_t)net->size, sizeof *pulls->of)};
+    if (!pulls->of || !begin_thread(pulls)) {
         release(pulls);
         return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory or thread for pulls");
     }

@@ -10,6 +10,12 @@ static void fail(struct sx_net *net, struct sx_error *error, const char *what) {
     sx_net_fail(net, error);
 }
 
+/* The sender of an offer that this rank has no memory to keep waits for an answer. */
+static void give_back_offer(struct sx_net *net, int rank, const struct sx_frame *frame) {
+    if (frame->kind == SX_FRAME_OFFER)
+        sx_pulls_give_back(net, rank, frame->value);
+}
+
 static bool expect(void *context, int rank, const struct sx_frame *frame, size_t bytes,
                    struct sx_buffer **out_buffer) {
     struct sx_net *net = context;
@@ -32,6 +38,7 @@ static bool expect(void *context, int rank, const struct sx_frame *frame, size_t
     if (wanted && bytes && sx_buffer_create(pool, bytes, out_buffer, &error) != SX_OK) {
         fail(net, &error, "a message that came");
         wanted = false;
+        give_back_offer(net, rank, frame);
     }
     if (channel) {
         pthread_mutex_lock(&net->lock);
@@ -142,6 +149,7 @@ static void received(void *context, int rank, const struct sx_frame *frame, stru
         (void)sx_error_set(&error, SX_OUT_OF_MEMORY, "no memory for a message");
         sx_buffer_release(buffer);
         sx_net_fail(net, &error);
+        give_back_offer(net, rank, frame);
         return;
     }
     *kept = (struct sx_kept){.frame = *frame,

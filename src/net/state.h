@@ -199,7 +199,10 @@ bool sx_pulls_send(struct sx_pulls *pulls, int rank, const struct sx_frame *fram
                    size_t bytes);
 /* Another rank's offer, which is taken over. */
 void sx_pulls_take(struct sx_pulls *pulls, struct sx_kept *kept);
-/* Another rank has taken this one's message of that number. Without the lock. */
+/* Tells the rank that its message of that number is its own again: it has been taken, or never will. Without
+ * the lock. */
+void sx_pulls_give_back(struct sx_net *net, int rank, uint64_t number);
+/* Another rank has done so. Without the lock. */
 void sx_pulls_taken(struct sx_net *net, uint64_t number);
 /* As sx_rounds_close, and after it. Without the lock. */
 void sx_pulls_close(struct sx_net *net);

@@ -20,7 +20,7 @@ enum sx_frame_kind {
     SX_FRAME_LEAVE,     /* the sender needs nobody any more */
     SX_FRAME_ROUND,     /* of messages between devices; value: its number; payload: see rounds.c */
     SX_FRAME_OFFER,     /* of a message between devices; value: its number; payload: see pulls.c */
-    SX_FRAME_TAKEN,     /* value: number of the offer whose message has been taken */
+    SX_FRAME_TAKEN,     /* value: number of the offer whose message has been taken, or never will be */
     SX_FRAME_LOST       /* value: the rank that is lost, because of which the sender leaves */
 };
 
@@ -34,7 +34,7 @@ struct sx_frame {
 };
 
 enum {
-    SX_FRAME_ON_DEVICE = 1, /* of a message: its buffer is device memory, and a link carries it */
+    SX_FRAME_ON_DEVICE = 1, /* of a message: its buffer is device memory, which no transport carries */
     SX_FRAME_LINKED = 2     /* the sender's: it counts for the way that it went by (relay.c) */
 };
 

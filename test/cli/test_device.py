@@ -269,6 +269,10 @@ def check_links(tables):
                 run = run_stachio([*tables.options(), "-c", sql, "--analyze", "--device", "cuda",
                                    "--shuffle-compression", compression]).succeeded()
                 require((b"sent (packed, " in run.out) == is_packed, f"{run}: {run.out.decode()}")
+    with environment(**{**base, "CUDA_EMULATOR_CLOSED": "0"}):
+        require(network().endswith("; 3 ranks pull from each other's memory"), "nobody reaches one rank, which reaches the others")
+        for sql in QUERIES + TEXT_QUERIES:
+            check_equal(tables, DuckDB(tables), sql, "--fallback", "forbid", "--device", "cuda")
     with environment(**{**base, "NCCL_P2P_DISABLE": "1"}):
         require("pull" not in network(), "NCCL keeps away from other GPUs' memory, and so do pulls")
     with environment(**{**nccl, "NCCL_EMULATOR_TELL": "1"}):

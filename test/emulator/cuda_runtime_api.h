@@ -43,7 +43,7 @@ enum cudaDeviceAttr {
 typedef struct emulated_stream *cudaStream_t;
 typedef struct emulated_event *cudaEvent_t;
 typedef struct emulated_pool *cudaMemPool_t;
-/* Of one process: another's memory can't be opened. */
+/* Of one process: another's memory can't be opened, nor that of the device CUDA_EMULATOR_CLOSED. */
 typedef struct {
     char reserved[64];
 } cudaIpcMemHandle_t;

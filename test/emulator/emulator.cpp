@@ -421,9 +421,10 @@ cudaError_t cudaFree(void *memory) {
 struct ipc_handle {
     void *memory;
     pid_t process;
+    int device;
 };
 cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *out_handle, void *memory) {
-    const ipc_handle handle = {memory, getpid()};
+    const ipc_handle handle = {memory, getpid(), current_device};
     *out_handle = {};
     memcpy(out_handle->reserved, &handle, sizeof handle);
     return cudaSuccess;
@@ -431,7 +432,9 @@ cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *out_handle, void *memory) {
 cudaError_t cudaIpcOpenMemHandle(void **out_memory, cudaIpcMemHandle_t opened, unsigned) {
     ipc_handle handle;
     memcpy(&handle, opened.reserved, sizeof handle);
-    *out_memory = handle.process == getpid() ? handle.memory : nullptr;
+    const char *closed = getenv("CUDA_EMULATOR_CLOSED");
+    const bool is_open = handle.process == getpid() && !(closed && *closed && atoi(closed) == handle.device);
+    *out_memory = is_open ? handle.memory : nullptr;
     return *out_memory ? cudaSuccess : cudaErrorMapBufferObjectFailed;
 }
 cudaError_t cudaIpcCloseMemHandle(void *) {

@@ -1,5 +1,4 @@
-/* A puller of plain memory for tests, whose copies take some looks. What a rank tells stays as it was told
- * until puller_clear: as on a device, other ranks may be at it when the sender is lost. */
+/* A puller of plain memory for tests, whose copies take some looks. */
 #ifndef TEST_NET_PULLER_H
 #define TEST_NET_PULLER_H
 
@@ -9,6 +8,10 @@
 #include "net_ranks.h"
 
 enum { MOST_TOLD = 32768, PULLER_LOOKS = 3 };
+
+/* Where ranks are lost others may be at their memory: what they tell is a copy then, that stays until
+ * puller_clear. Else it is the message itself, until its sender releases it. */
+static bool puller_copies = false;
 
 static struct {
     void *told[MOST_TOLD];
@@ -26,7 +29,6 @@ struct test_pull {
 
 struct test_puller {
     struct sx_puller base;
-    int rank;
     struct sx_pool *pool;
     atomic_int allocations_left; /* -1: any number */
     bool reached_by[MOST_RANKS];
@@ -47,11 +49,13 @@ static bool puller_tell(struct sx_puller *base, const struct sx_buffer *buffer,
     (void)base;
     if (buffer->size_bytes % 2)
         return false;
-    void *told = malloc(buffer->size_bytes);
-    const int at = atomic_fetch_add(&puller_hall.n_told, 1);
-    assert(told && at < MOST_TOLD);
-    memcpy(told, buffer->data, buffer->size_bytes);
-    puller_hall.told[at] = told;
+    void *told = puller_copies ? malloc(buffer->size_bytes) : buffer->data;
+    if (puller_copies) {
+        const int at = atomic_fetch_add(&puller_hall.n_told, 1);
+        assert(told && at < MOST_TOLD);
+        memcpy(told, buffer->data, buffer->size_bytes);
+        puller_hall.told[at] = told;
+    }
     memcpy(out_source->bytes, &told, sizeof told);
     return true;
 }
@@ -95,15 +99,18 @@ static void puller_destroy(struct sx_puller *base) {
 }
 
 /* All reach all, but for rank 0, which the last one does not reach. */
+static bool is_reached(int rank, int by, int size) {
+    return rank != 0 || by != size - 1;
+}
+
 static void set_puller(struct rank *rank, int allocations) {
     static const struct sx_puller_ops ops = {puller_tell, puller_start, puller_test, puller_destroy};
     struct test_puller *puller = calloc(1, sizeof *puller);
     assert(puller);
-    puller->rank = sx_net_rank(rank->net);
     puller->pool = rank->pool;
     atomic_init(&puller->allocations_left, allocations);
     for (int r = 0; r < sx_net_size(rank->net); r++)
-        puller->reached_by[r] = puller->rank != 0 || r != sx_net_size(rank->net) - 1;
+        puller->reached_by[r] = is_reached(sx_net_rank(rank->net), r, sx_net_size(rank->net));
     puller->base = (struct sx_puller){&ops, puller->reached_by};
     assert(sx_net_set_puller(rank->net, &puller->base, NULL) == SX_OK);
 }

@@ -116,9 +116,20 @@ static void *map(void *context, size_t bytes) {
     return NULL;
 }
 
-/* At the end alone. */
+/* The slab keeps its number: others may know it. */
+static void forget_slab(struct peer_puller *puller, const char *memory) {
+    pthread_mutex_lock(&puller->lock);
+    for (size_t i = 0; i < puller->n_slabs; i++)
+        if (puller->slabs[i].memory == memory)
+            puller->slabs[i] = (struct slab){0};
+    pthread_mutex_unlock(&puller->lock);
+}
+
+/* At the end, or where there is no memory to note a slab. */
 static void unmap(void *context, void *memory, size_t bytes) {
     struct peer_puller *puller = context;
+    forget_slab(puller, memory);
+    puller->left_bytes += bytes;
     (void)cuda_choose_device(puller->device->ordinal);
     (void)cudaFree(memory);
     sx_pool_unreserve(puller->device->budget, bytes);
@@ -293,6 +304,27 @@ static enum sx_status test(struct sx_puller *base, int rank, bool *out_ended, st
                                                 : fail(error, result, "a copy of another GPU's memory");
 }
 
+static void release_flights(struct flight *flight) {
+    while (flight) {
+        struct flight *next = flight->next;
+        (void)cudaEventDestroy(flight->event);
+        free(flight);
+        flight = next;
+    }
+}
+
+/* Its stream ends before what that copies from is closed. */
+static void release_peer(struct peer *peer) {
+    if (peer->stream)
+        sx_cuda_stream_destroy(peer->stream);
+    for (size_t i = 0; i < peer->opened.n; i++)
+        if (peer->opened.memory[i])
+            (void)cudaIpcCloseMemHandle(peer->opened.memory[i]);
+    free(peer->opened.memory);
+    release_flights(peer->first);
+    *peer = (struct peer){0};
+}
+
 /* ---- the trial ---- */
 
 static int trial_byte(int rank) {
@@ -340,6 +372,8 @@ bool sx_peer_try(struct sx_puller *base, int rank, const struct sx_pull_source *
     if (start(base, rank, trial, TRIAL_BYTES, &buffer, &(struct sx_error){0}) != SX_OK)
         return false;
     const bool reaches = has_come(puller, rank) && is_right(puller, rank, buffer);
+    if (!reaches)
+        release_peer(&puller->peers[rank]);
     sx_buffer_release(buffer);
     return reaches;
 }
@@ -350,33 +384,12 @@ void sx_peer_allow(struct sx_puller *base, int rank) {
 
 /* ---- beginning and end ---- */
 
-static void release_peer(struct peer *peer) {
-    if (peer->stream)
-        sx_cuda_stream_destroy(peer->stream);
-    for (size_t i = 0; i < peer->opened.n; i++)
-        if (peer->opened.memory[i])
-            (void)cudaIpcCloseMemHandle(peer->opened.memory[i]);
-    free(peer->opened.memory);
-    while (peer->first) {
-        struct flight *flight = peer->first;
-        peer->first = flight->next;
-        (void)cudaEventDestroy(flight->event);
-        free(flight);
-    }
-}
-
-/* Streams end before what they copy from is closed. */
 static void destroy(struct sx_puller *base) {
     struct peer_puller *puller = (struct peer_puller *)base;
     (void)cuda_choose_device(puller->device->ordinal);
     for (int r = 0; puller->peers && r < puller->size; r++)
         release_peer(&puller->peers[r]);
-    while (puller->spare) {
-        struct flight *flight = puller->spare;
-        puller->spare = flight->next;
-        (void)cudaEventDestroy(flight->event);
-        free(flight);
-    }
+    release_flights(puller->spare);
     atomic_store(&puller->device->messages, NULL);
     sx_buffer_release(puller->trial);
     sx_pool_destroy(puller->messages);
