@@ -236,6 +236,9 @@ void cuda_share(struct cuda_stream *stream, const void *memory);
  */
 SX_MUST_CHECK enum sx_status cuda_shared_create(struct cuda_stream *stream, size_t bytes,
                                                 struct sx_buffer **out_buffer);
+/* Of the device's budget, for memory that is taken past the streams; kept blocks give way. The caller holds
+ * no allocator's lock. */
+bool cuda_reserve(struct cuda_device *device, size_t bytes);
 /* Memory for a message to other ranks. Where they reach it, it is anybody's as soon as it is released: what
  * was issued to it has ended then. */
 SX_MUST_CHECK enum sx_status cuda_message_create(struct cuda_stream *stream, size_t bytes,

@@ -417,6 +417,13 @@ enum sx_status cuda_shared_create(struct cuda_stream *stream, size_t bytes, stru
     return status;
 }
 
+bool cuda_reserve(struct cuda_device *device, size_t bytes) {
+    if (sx_pool_reserve(device->budget, bytes, NULL) == SX_OK)
+        return true;
+    drop_all_kept(device);
+    return sx_pool_reserve(device->budget, bytes, NULL) == SX_OK;
+}
+
 enum sx_status cuda_message_create(struct cuda_stream *stream, size_t bytes, struct sx_buffer **out_buffer) {
     struct sx_pool *messages = atomic_load(&stream->device->messages);
     if (messages && sx_buffer_create(messages, bytes, out_buffer, NULL) == SX_OK)

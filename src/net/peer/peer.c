@@ -100,7 +100,7 @@ static void *map(void *context, size_t bytes) {
     struct slab slab = {.bytes = bytes};
     void *memory = NULL;
     if (bytes > puller->left_bytes || cuda_choose_device(puller->device->ordinal) != cudaSuccess ||
-        sx_pool_reserve(puller->device->budget, bytes, NULL) != SX_OK)
+        !cuda_reserve(puller->device, bytes))
         return NULL;
     cudaError_t result = cudaMalloc(&memory, bytes);
     if (result == cudaSuccess)
@@ -404,9 +404,12 @@ static void destroy(struct sx_puller *base) {
 static const struct sx_puller_ops ops = {.tell = tell, .start = start, .test = test, .destroy = destroy};
 
 /* The driver's pool has as much memory as messages that come may take: fresh memory takes 4 ms and more a GB,
- * for which pulls would wait. Without it all goes on. */
+ * for which pulls would wait. Without it all goes on. (The emulator has no pool.) */
 static void warm_up(size_t bytes) {
     void *memory = NULL;
+#ifdef SX_CUDA_EMULATED
+    bytes = 0;
+#endif
     if (cudaMallocAsync(&memory, bytes, NULL) == cudaSuccess)
         (void)cudaFreeAsync(memory, NULL);
     (void)cudaDeviceSynchronize();
