@@ -166,11 +166,11 @@ speedup() {
 summary() {
     local base
     [ -e "$work/runs" ] || return
-    printf '%6s %-9s %5s %5s %6s %10s  %-18s %s\n' SF files ranks way equal "sum, s" "as fast, least" outcome
+    printf '%6s %-9s %5s %7s %6s %10s  %-18s %s\n' SF files ranks way equal "sum, s" "as fast, least" outcome
     while read -r sf files n way log outcome; do
         base=$out/tpch-sf$sf-$files-1-host.log
         [ -e "$base" ] || base=$log
-        printf '%6s %-9s %5s %5s %6s %10s  %-18s %s\n' "$sf" "$files" "$n" "$way" "$(grep -cE '^ +[0-9]+ .* yes ' "$log")" \
+        printf '%6s %-9s %5s %7s %6s %10s  %-18s %s\n' "$sf" "$files" "$n" "$way" "$(grep -cE '^ +[0-9]+ .* yes ' "$log")" \
             "$(awk '/^ +[0-9]+ +[0-9]+ +[0-9.]+ / { sum += $3 } END { printf "%.3f", sum }' "$log")" "$(speedup "$base" "$log")" "$outcome"
     done <"$work/runs"
 }
