@@ -42,7 +42,7 @@ for packed in "$work"/*.tar; do
 done
 [ ! -d "$work/python" ] || export PYTHONPATH="$work/python"
 [ ! -d "$work/parquet-testing" ] || export PARQUET_TESTING="$work/parquet-testing"
-export LD_LIBRARY_PATH="$build:$LD_LIBRARY_PATH" PATH="$build:$PATH" PYTHONDONTWRITEBYTECODE=1 PYTHON="${PYTHON:-python3}"
+export LD_LIBRARY_PATH="$build:$LD_LIBRARY_PATH" PATH="$build:$PATH" PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 PYTHON="${PYTHON:-python3}"
 export STACHIO="$build/stachio" SOURCE_DIR="$PWD" BUILD_DIR="$build" BUILD_TYPE=Release TMPDIR="$work"
 export STACHIO_DEVICE="${DEVICE:-cuda}" STACHIO_TEST_JOBS="${STACHIO_TEST_JOBS:-4}" STACHIO_TEST_TIMEOUT="${STACHIO_TEST_TIMEOUT:-60}"
 [ "$STACHIO_DEVICE" = cpu ] || export STACHIO_CUDA_LIBRARY="$build/libstachio_cuda.so"

@@ -323,6 +323,29 @@ static enum sx_status one_key(struct conformance *c, struct sx_type type, int64_
     return SX_OK;
 }
 
+/* Of one key, so that tables may be in the keys' order. */
+static enum sx_status unique_keys(struct conformance *c, int64_t rows) {
+    const struct sx_type of[] = {types[3], types[4], types[13], types[14]};
+    const int64_t steps[] = {1, 3, 60, 900, 40000};
+    for (int i = 0; i < (int)(sizeof of / sizeof of[0]); i++)
+        for (int variant = 0; variant < 15; variant++) {
+            const struct join_case test = {
+                .n_keys = 1,
+                .types = {of[i]},
+                .styles = {UNIQUE},
+                .step = steps[variant / 3],
+                .null_equal = variant % 3 == 2,
+                .nulls = variant % 3 ? 0.2 : 0,
+                .build_rows = rows,
+                .probe_rows = rows < 3000 ? rows : 3000,
+                .n_workers = 1 + variant % 3,
+                .max_pairs = variant % 2 ? 997 : 100000,
+            };
+            SX_TRY(run_case(c, &test));
+        }
+    return SX_OK;
+}
+
 static enum sx_status several_keys(struct conformance *c, int64_t rows) {
     const struct join_case cases[] = {
         /* numbers that pack */
@@ -560,6 +583,7 @@ static enum sx_status all_cases(struct conformance *c) {
     for (int i = 0; i < conformance_n_rows; i++) {
         for (int t = 0; t < N_TYPES; t++)
             SX_TRY(one_key(c, types[t], conformance_rows[i]));
+        SX_TRY(unique_keys(c, conformance_rows[i]));
         SX_TRY(several_keys(c, conformance_rows[i]));
         SX_TRY(cross_products(c, conformance_rows[i]));
     }

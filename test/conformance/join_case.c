@@ -27,6 +27,17 @@ static void make_dense(struct conformance *c, struct sx_tensor *column) {
     }
 }
 
+static void make_unique(const struct join_case *test, struct sx_tensor *column) {
+    const size_t width = sx_type_bytes(column->type);
+    const int64_t n = column->length, stride = 7919; /* a prime that is no factor of n */
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t value = (i * stride % n - n / 2) * test->step;
+        memcpy((char *)column->values + (size_t)i * width, &value, width);
+        if (column->valid && test->null_equal)
+            column->valid[i] = i != test->build_rows / 3;
+    }
+}
+
 static enum sx_status recode(struct conformance *c, struct sx_tensor *column) {
     struct sx_tensor coded = {0};
     SX_TRY(conformance_dictionary(c, column, &coded));
@@ -44,6 +55,8 @@ static enum sx_status make_keys(struct conformance *c, const struct join_case *t
     SX_TRY(conformance_column(c, test->types[k], rows, fill, test->nulls, &all));
     if (test->styles[k] == DENSE)
         make_dense(c, &all);
+    else if (test->styles[k] == UNIQUE)
+        make_unique(test, &all);
     int64_t shared = test->build_rows < test->probe_rows ? test->build_rows / 2 : test->probe_rows / 2;
     sx_tensor_slice(&all, 0, test->build_rows, &sides->build[k]);
     sx_tensor_slice(&all, test->build_rows - shared, test->probe_rows, &sides->probe[k]);

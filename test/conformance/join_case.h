@@ -6,7 +6,8 @@
 
 enum { MAX_KEYS = 3, N_PAYLOAD = 3 };
 
-enum style { RANDOM, FEW, DENSE }; /* DENSE: integers of a small range around 0 */
+/* DENSE: integers of a small range around 0; UNIQUE: all different, `step` from one to the next, unordered */
+enum style { RANDOM, FEW, DENSE, UNIQUE };
 enum dictionaries { NO_DICT, BUILD_DICT, PROBE_DICT, BOTH_DICT };
 
 struct join_case {
@@ -17,7 +18,8 @@ struct join_case {
     int64_t build_rows, probe_rows;
     int64_t max_pairs;
     enum dictionaries dictionaries;
-    bool null_equal;
+    bool null_equal; /* a key of UNIQUE is NULL once, then */
+    int64_t step;
 };
 
 /* Both sides in host memory. Payload: the row's number, a string, the string again as a dictionary. */

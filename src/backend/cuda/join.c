@@ -63,6 +63,8 @@ void sx_cuda_join_destroy(struct sx_stream *base, struct sx_join *join) {
     sx_buffer_release(join->marks);
     sx_buffer_release(join->key_list);
     sx_buffer_release(join->slots);
+    sx_buffer_release(join->ranked);
+    sx_buffer_release(join->row_of);
     sx_buffer_release(join->starts);
     sx_buffer_release(join->runs);
     sx_buffer_release(join->payload_rows);

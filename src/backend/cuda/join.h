@@ -1,7 +1,8 @@
 /* Hash join on the device, shared by join*.c.
  *
- * join_append keeps the workers' batches as they are. join_finish puts them behind each other and looks at
- * the keys' ranges; join_build, whose only part it is, makes the table (launch_join.h has its form). The
+ * join_append keeps the workers' batches as they are. join_finish puts their keys behind each other and looks
+ * at the keys' ranges; join_build, whose only part it is, makes the table (launch_join.h has its form), and
+ * puts the payload where it stays. The
  * joining kernels read keys in the types they came in.
  *
  * A probe looks all rows of a batch up at its first call and keeps what it found for the calls that follow:
@@ -68,18 +69,18 @@ struct sx_join {
 
     /* set by join_finish */
     int64_t rows;
-    struct cuda_join_range *ranges;    /* [n_keys] */
-    struct sx_tensor *keys;            /* [n_keys], FLAT */
+    struct cuda_join_range *ranges; /* [n_keys] */
+    struct sx_tensor *keys;         /* [n_keys], FLAT */
+    struct sx_buffer *marks;        /* a byte per row */
+
+    /* set by join_build */
     struct sx_tensor *payload;         /* [n_payload]; with payload_rows without values */
     struct sx_buffer *payload_rows;    /* NULL: payload has the values */
     uint32_t *rows_at, *rows_valid_at; /* [n_payload]: bytes into a row; rows_valid_at 0: no nulls */
     uint32_t rows_step;                /* bytes of a row */
-    struct sx_buffer *marks;           /* a byte per row */
-
-    /* set by join_build */
     bool has_duplicates;
     struct cuda_join_table table;
-    struct sx_buffer *key_list, *slots, *starts, *runs; /* what it points to */
+    struct sx_buffer *key_list, *slots, *ranked, *row_of, *starts, *runs; /* what it points to */
 };
 
 /* ---- join.c ---- */
@@ -103,10 +104,32 @@ SX_MUST_CHECK enum sx_status cuda_join_take_column(struct cuda_stream *stream, s
                                                    struct sx_tensor *out);
 /* The batches have it no more. */
 void cuda_join_drop_column(struct sx_join *join, int i);
-/* The payload of all batches, which leaves them; in rows where that pays. Who reads it waits for the stream
- * first. */
-SX_MUST_CHECK enum sx_status cuda_join_take_payload(struct cuda_stream *stream, struct sx_join *join);
+/* Memory of zeros, in stream order. */
+SX_MUST_CHECK enum sx_status cuda_join_zeroed(struct cuda_stream *stream, size_t bytes,
+                                              struct sx_buffer **out_buffer);
+/* Lists the rows of each slot next to each other; slots: [rows], -1 for none. */
+SX_MUST_CHECK enum sx_status cuda_join_make_runs(struct cuda_stream *stream, struct sx_join *join,
+                                                 const int64_t *slots);
 /* Whether the only key is DICT with fewer entries than `rows`, so that these are looked up. */
 bool cuda_join_is_coded(const struct sx_join *join, const struct sx_tensor *keys, int64_t rows);
+
+/* ---- join_rows.c ---- */
+
+/* The payload of all batches leaves them, or gets room to lie in rows where these pay, if it has at least so
+ * many columns. Who reads it waits for the stream first. */
+SX_MUST_CHECK enum sx_status cuda_join_prepare_payload(struct cuda_stream *stream, struct sx_join *join,
+                                                       int least_columns);
+/* Whether prepared payload can have another order than that of appending. */
+bool cuda_join_can_order(const struct sx_join *join);
+/* Lays prepared payload into rows, where it has room for them; places: of each row (NULL: as appended). */
+SX_MUST_CHECK enum sx_status cuda_join_lay_payload(struct cuda_stream *stream, struct sx_join *join,
+                                                   const int64_t *places);
+
+/* ---- join_ranked.c ---- */
+
+/* Whether the only key's words are few enough for ranks. */
+bool cuda_join_is_dense(const struct sx_join *join);
+/* Sets the table, the payload and has_duplicates; all is there at the end. */
+SX_MUST_CHECK enum sx_status cuda_join_make_ranked(struct cuda_stream *stream, struct sx_join *join);
 
 #endif

@@ -4,19 +4,7 @@
 
 #include "backend/cuda/join.h"
 
-enum {
-    DIRECT_SMALL_SLOTS = 1 << 16,  /* always an array */
-    DIRECT_SLOTS_PER_ROW = 8,      /* an array up to this many slots per row, */
-    DIRECT_CACHED_SLOTS = 8 << 20, /* and while it fits the cache (32 MB), up to the following */
-    DIRECT_CACHED_SLOTS_PER_ROW = 128,
-    DIRECT_SPARSE_SLOTS_PER_ROW = 16, /* or these, if a slot's bytes, with a run's, come to no more than */
-    DIRECT_SLOT_BYTES = 12,
-    DIRECT_SPARSE_SHARE = 16, /* this part of the device's memory */
-    FILTER_BITS_PER_ROW = 16,
-    FILTER_WORD_BITS = 32,
-    LEAST_FILTER_WORDS = 4
-};
-static const int64_t direct_max_rows = UINT32_MAX - 1;
+enum { FILTER_BITS_PER_ROW = 16, FILTER_WORD_BITS = 32, LEAST_FILTER_WORDS = 4 };
 
 enum { COUNTER_DUPLICATES = 1 };
 
@@ -109,7 +97,6 @@ enum sx_status sx_cuda_join_finish(struct sx_stream *base, struct sx_join *join,
     join->rows = count_rows(join);
     for (int k = 0; k < join->n_keys; k++)
         SX_GO(cuda_join_take_column(stream, join, k, &join->keys[k]));
-    SX_GO(cuda_join_take_payload(stream, join));
     if (join->track_matches)
         SX_GO(make_marks(stream, join));
     SX_GO(find_ranges(stream, join, &ranges));
@@ -127,62 +114,19 @@ out:
 
 /* ---- join_build ---- */
 
-/* Whether the only key's words are few enough for an array. */
-static bool is_dense(const struct cuda_stream *stream, const struct sx_join *join) {
-    const struct cuda_join_range *range = &join->ranges[0];
-    const uint64_t rows = (uint64_t)join->rows;
-    if (join->n_keys != 1 || !cuda_join_has_range(join->types[0]) || join->rows == 0 ||
-        join->rows > direct_max_rows)
-        return false;
-    if (range->min > range->max)
-        return true;
-    const uint64_t distance = (uint64_t)range->max - (uint64_t)range->min;
-    return distance < DIRECT_SMALL_SLOTS || distance / DIRECT_SLOTS_PER_ROW < rows ||
-           (distance < DIRECT_CACHED_SLOTS && distance / DIRECT_CACHED_SLOTS_PER_ROW < rows) ||
-           (distance / DIRECT_SPARSE_SLOTS_PER_ROW < rows &&
-            distance < stream->device->limit_bytes / DIRECT_SPARSE_SHARE / DIRECT_SLOT_BYTES);
-}
-
-static enum sx_status create_zeroed(struct cuda_stream *stream, size_t bytes, struct sx_buffer **out_buffer) {
+enum sx_status cuda_join_zeroed(struct cuda_stream *stream, size_t bytes, struct sx_buffer **out_buffer) {
     SX_TRY(sx_buffer_create(stream->base.pool, bytes, out_buffer, &stream->base.error));
     return cuda_check(stream, cudaMemsetAsync((*out_buffer)->data, 0, bytes, stream->handle), "a table");
 }
 
-static enum sx_status make_hashed(struct cuda_stream *stream, struct sx_join *join) {
-    struct cuda_join_table *table = &join->table;
-    table->n_slots = 2 * (uint64_t)join->rows + 8; /* half full */
-    SX_TRY(create_zeroed(stream, table->n_slots * sizeof *table->slots, &join->slots));
-    table->slots = join->slots->data;
-    return SX_OK;
-}
-
-static enum sx_status make_direct(struct cuda_stream *stream, struct sx_join *join) {
-    struct cuda_join_table *table = &join->table;
-    const struct cuda_join_range *range = &join->ranges[0];
-    if (range->min <= range->max) {
-        table->min = range->min;
-        table->n_words = (uint64_t)range->max - (uint64_t)range->min + 1;
-    }
-    table->n_slots = table->n_words + 1;
-    SX_TRY(create_zeroed(stream, table->n_slots * sizeof *table->direct, &join->slots));
-    table->direct = join->slots->data;
-    return SX_OK;
-}
-
-static enum sx_status make_slots(struct cuda_stream *stream, struct sx_join *join) {
-    SX_TRY(cuda_join_keys_of(stream, join, join->keys, &join->table.keys, &join->key_list));
-    return is_dense(stream, join) ? make_direct(stream, join) : make_hashed(stream, join);
-}
-
-/* Lists the rows of each slot next to each other. */
-static enum sx_status make_runs(struct cuda_stream *stream, struct sx_join *join, const int64_t *slots) {
+enum sx_status cuda_join_make_runs(struct cuda_stream *stream, struct sx_join *join, const int64_t *slots) {
     struct sx_buffer *ranks = NULL, *scratch = NULL;
     const int64_t n_slots = (int64_t)join->table.n_slots;
     const size_t rows_bytes = (size_t)join->rows * sizeof(int64_t);
     struct sx_pool *pool = stream->base.pool;
     struct sx_error *error = &stream->base.error;
     enum sx_status status;
-    SX_GO(create_zeroed(stream, ((size_t)n_slots + 1) * sizeof(int64_t), &join->starts));
+    SX_GO(cuda_join_zeroed(stream, ((size_t)n_slots + 1) * sizeof(int64_t), &join->starts));
     SX_GO(sx_buffer_create(pool, rows_bytes, &ranks, error));
     SX_GO(sx_buffer_create(pool, rows_bytes, &join->runs, error));
     SX_GO(sx_buffer_create(pool, cuda_exclusive_sum_bytes(n_slots), &scratch, error));
@@ -202,10 +146,9 @@ out:
 static enum sx_status make_filter(struct cuda_stream *stream, const struct sx_join *join) {
     struct cuda_join_table table = join->table;
     struct sx_buffer *words = NULL;
-    const uint64_t bits = table.direct ? table.n_slots : (uint64_t)join->rows * FILTER_BITS_PER_ROW;
     enum sx_status status;
-    table.filter_words = bits / FILTER_WORD_BITS + LEAST_FILTER_WORDS;
-    SX_GO(create_zeroed(stream, table.filter_words * sizeof *table.filter, &words));
+    table.filter_words = (uint64_t)join->rows * FILTER_BITS_PER_ROW / FILTER_WORD_BITS + LEAST_FILTER_WORDS;
+    SX_GO(cuda_join_zeroed(stream, table.filter_words * sizeof *table.filter, &words));
     table.filter = words->data;
     cuda_join_fill_filter(stream->handle, &table, join->rows);
     SX_GO(cuda_launched(stream, "a join's filter"));
@@ -222,10 +165,12 @@ out:
 enum sx_status cuda_join_filtered(struct cuda_stream *stream, const struct sx_join *join,
                                   struct cuda_join_table *out_table) {
     struct join_filter *filter = join->filter;
+    *out_table = join->table;
+    if (join->table.ranked)
+        return SX_OK;
     pthread_mutex_lock(&filter->lock);
     const enum sx_status status = filter->words ? SX_OK : make_filter(stream, join);
     if (status == SX_OK) {
-        *out_table = join->table;
         out_table->filter = filter->words->data;
         out_table->filter_words = filter->n_words;
     }
@@ -233,20 +178,26 @@ enum sx_status cuda_join_filtered(struct cuda_stream *stream, const struct sx_jo
     return status;
 }
 
-static enum sx_status make_table(struct cuda_stream *stream, struct sx_join *join) {
+/* Open addressing, half full. */
+static enum sx_status make_hashed(struct cuda_stream *stream, struct sx_join *join) {
+    struct cuda_join_table *table = &join->table;
     struct sx_buffer *slots = NULL;
     int64_t *duplicates;
     enum sx_status status;
-    SX_GO(make_slots(stream, join));
+    SX_GO(cuda_join_prepare_payload(stream, join, 2));
+    SX_GO(cuda_join_lay_payload(stream, join, NULL));
+    table->n_slots = 2 * (uint64_t)join->rows + 8;
+    SX_GO(cuda_join_zeroed(stream, table->n_slots * sizeof *table->slots, &join->slots));
+    table->slots = join->slots->data;
     SX_GO(sx_buffer_create(stream->base.pool, (size_t)join->rows * sizeof(int64_t), &slots,
                            &stream->base.error));
     SX_GO(cuda_counter_reset(stream, COUNTER_DUPLICATES, &duplicates));
-    cuda_join_claim(stream->handle, &join->table, join->rows, slots->data, duplicates);
+    cuda_join_claim(stream->handle, table, join->rows, slots->data, duplicates);
     SX_GO(cuda_launched(stream, "a join's table"));
     SX_GO(cuda_sync_counters(stream, "duplicates of a join's table"));
     join->has_duplicates = cuda_counter(stream, COUNTER_DUPLICATES) != 0;
     if (join->has_duplicates) {
-        SX_GO(make_runs(stream, join, slots->data));
+        SX_GO(cuda_join_make_runs(stream, join, slots->data));
         SX_GO(cuda_sync(stream, "a join's table is whole")); /* other streams read the table */
     }
 out:
@@ -254,11 +205,15 @@ out:
     return status;
 }
 
+/* What the workers appended is there: join_finish has waited for it. */
 enum sx_status sx_cuda_join_build(struct sx_stream *base, struct sx_join *join, int part) {
     struct cuda_stream *stream;
     (void)part; /* the only one */
     SX_TRY(cuda_enter(base, &stream));
-    if (join->n_keys == 0)
-        return SX_OK;
-    return make_table(stream, join);
+    if (join->n_keys == 0) {
+        SX_TRY(cuda_join_prepare_payload(stream, join, 0));
+        return cuda_sync(stream, "a build side is whole");
+    }
+    SX_TRY(cuda_join_keys_of(stream, join, join->keys, &join->table.keys, &join->key_list));
+    return cuda_join_is_dense(join) ? cuda_join_make_ranked(stream, join) : make_hashed(stream, join);
 }

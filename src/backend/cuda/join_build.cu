@@ -1,13 +1,14 @@
 /* Making the table of a join.
  *
- * Bytes a build row moves, with one key of 8 bytes. Claiming: 8 of the key, 8 to the list of slots, and a
- * sector of 32 at random there and back for the slot (of a direct table with keys in order only
- * 4 there and back). Unique keys need no more. Otherwise counting: 8 + 8 in lists and a sector there and
- * back; sums: 24 for each of two slots; filling: 16 of lists, a sector of `starts` and one of `runs`, which
- * keys in order make 8 each. The filter takes a sector at random, mostly in the cache. */
+ * Bytes a build row moves, with one key of 8 bytes. Ranked: 8 of the key, 8 again where its slot or its row
+ * is listed, and 8 to that list, or 4; and a quarter of a byte there and back, mostly in the cache, for each
+ * place, with 24 for the ranks of 32. Claiming: 8 of the key, 8 to the list of slots, and a sector of 32 at
+ * random there and back for the slot. Unique keys need no more. Otherwise counting: 8 + 8 in lists and a
+ * sector there and back; sums: 24 for each of two slots; filling: 16 of lists, a sector of `starts` and one
+ * of `runs`, which keys in order make 8 each. The filter takes a sector at random, mostly in the cache. */
 #include "backend/cuda/join_kernel.h"
 
-enum { WORD_BITS = 32, RANGE_ROWS = 16 * CUDA_THREADS /* that a block looks at, at least */ };
+enum { RANGE_ROWS = 16 * CUDA_THREADS /* that a block looks at, at least */ };
 
 /* ---- ranges ---- */
 
@@ -40,21 +41,53 @@ __global__ void widen_range(struct cuda_join_key key, int64_t rows, struct cuda_
         range->has_null = 1; /* all write the same */
 }
 
-/* ---- slots ---- */
+/* ---- ranks ---- */
 
-/* *out_met: another row has the same keys. A slot that is taken stays as it is, so an old value that is not
- * zero is as good as a new one: only empty slots cost an atomic operation. */
-template <typename K>
-__device__ static inline int64_t claim_direct(const struct cuda_join_table &table, const K &keys, int64_t row,
-                                              bool *out_met) {
-    const int64_t slot = direct_slot(table, keys, row);
-    uint32_t found = table.direct[slot];
-    if (!found)
-        found = atomicCAS(&table.direct[slot], 0u, (uint32_t)(row + 1));
-    *out_met = found != 0;
-    return slot;
+/* A place that is taken stays so, so an old value that tells it is as good as a new one: only places that are
+ * free cost an atomic operation. */
+__global__ void take_places(struct cuda_join_table table, struct word_key keys, int64_t rows,
+                            int64_t *duplicates) {
+    for (int64_t i = cuda_thread(); i < rows; i += cuda_threads()) {
+        if (!can_match(keys, i))
+            continue;
+        const int64_t place = rank_place(table, keys, i);
+        const uint32_t bit = 1u << place % CUDA_JOIN_PLACES;
+        uint32_t *taken = &table.ranked[place / CUDA_JOIN_PLACES].taken;
+        uint32_t found = *taken;
+        if (!(found & bit))
+            found = atomicOr(taken, bit);
+        if (found & bit && *(volatile int64_t *)duplicates == 0)
+            *(volatile int64_t *)duplicates = 1;
+    }
 }
 
+__global__ void count_places(const struct cuda_join_rank *ranked, int64_t n, int32_t *counts) {
+    for (int64_t i = cuda_thread(); i < n; i += cuda_threads())
+        counts[i] = __popc(ranked[i].taken);
+}
+
+__global__ void set_ranks(struct cuda_join_rank *ranked, int64_t n, const int64_t *sums, int64_t *slots) {
+    for (int64_t i = cuda_thread(); i < n; i += cuda_threads())
+        ranked[i].before = (uint32_t)sums[i];
+    if (cuda_thread() == 0)
+        *slots = sums[n];
+}
+
+__global__ void list_slots(struct cuda_join_table table, struct word_key keys, int64_t rows, int64_t *slots) {
+    for (int64_t i = cuda_thread(); i < rows; i += cuda_threads())
+        slots[i] = can_match(keys, i) ? ranked_slot(table, keys, i) : -1;
+}
+
+/* Rows of one slot may write at the same time: any of them will do. */
+__global__ void list_rows(struct cuda_join_table table, struct word_key keys, int64_t rows) {
+    for (int64_t i = cuda_thread(); i < rows; i += cuda_threads())
+        if (can_match(keys, i))
+            *(volatile uint32_t *)&table.row_of[ranked_slot(table, keys, i)] = (uint32_t)i;
+}
+
+/* ---- slots ---- */
+
+/* *out_met: another row has the same keys. Only slots that were seen empty cost an atomic operation. */
 template <typename K>
 __device__ static inline int64_t claim_hashed(const struct cuda_join_table &table, const K &keys, int64_t row,
                                               bool *out_met) {
@@ -80,7 +113,7 @@ __global__ void claim(struct cuda_join_table table, K keys, int64_t rows, int64_
         bool met = false;
         int64_t slot = -1;
         if (can_match(keys, i))
-            slot = table.direct ? claim_direct(table, keys, i, &met) : claim_hashed(table, keys, i, &met);
+            slot = claim_hashed(table, keys, i, &met);
         slots[i] = slot;
         if (met && *(volatile int64_t *)duplicates == 0)
             *(volatile int64_t *)duplicates = 1;
@@ -115,18 +148,6 @@ __global__ void fill_runs(const int64_t *slots, const int64_t *ranks, int64_t ro
 
 /* ---- filters ---- */
 
-/* A thread makes a word. */
-__global__ void fill_bitmap(struct cuda_join_table table) {
-    for (int64_t w = cuda_thread(); w < (int64_t)table.filter_words; w += cuda_threads()) {
-        uint32_t bits = 0;
-        for (int b = 0; b < WORD_BITS; b++) {
-            const uint64_t slot = (uint64_t)w * WORD_BITS + (uint64_t)b;
-            bits |= (uint32_t)(slot < table.n_slots && table.direct[slot] != 0) << b;
-        }
-        table.filter[w] = bits;
-    }
-}
-
 template <typename K> __global__ void fill_bloom(struct cuda_join_table table, K keys, int64_t rows) {
     for (int64_t i = cuda_thread(); i < rows; i += cuda_threads()) {
         if (!can_match(keys, i))
@@ -144,6 +165,28 @@ extern "C" {
 void cuda_join_widen_range(cudaStream_t stream, const struct cuda_join_key *key, int64_t rows,
                            struct cuda_join_range *range) {
     SX_LAUNCH(widen_range, cuda_blocks(rows, RANGE_ROWS), CUDA_THREADS, 0, stream, *key, rows, range);
+}
+void cuda_join_take_places(cudaStream_t stream, const struct cuda_join_table *table, int64_t rows,
+                           int64_t *duplicates) {
+    const struct word_key word = {table->keys.first};
+    SX_LAUNCH(take_places, cuda_many_blocks(rows), CUDA_THREADS, 0, stream, *table, word, rows, duplicates);
+}
+void cuda_join_count_places(cudaStream_t stream, const struct cuda_join_rank *ranked, int64_t n,
+                            int32_t *out_counts) {
+    SX_LAUNCH(count_places, cuda_blocks(n), CUDA_THREADS, 0, stream, ranked, n, out_counts);
+}
+void cuda_join_set_ranks(cudaStream_t stream, struct cuda_join_rank *ranked, int64_t n, const int64_t *sums,
+                         int64_t *out_slots) {
+    SX_LAUNCH(set_ranks, cuda_blocks(n), CUDA_THREADS, 0, stream, ranked, n, sums, out_slots);
+}
+void cuda_join_list_slots(cudaStream_t stream, const struct cuda_join_table *table, int64_t rows,
+                          int64_t *out_slots) {
+    const struct word_key word = {table->keys.first};
+    SX_LAUNCH(list_slots, cuda_many_blocks(rows), CUDA_THREADS, 0, stream, *table, word, rows, out_slots);
+}
+void cuda_join_list_rows(cudaStream_t stream, const struct cuda_join_table *table, int64_t rows) {
+    const struct word_key word = {table->keys.first};
+    SX_LAUNCH(list_rows, cuda_many_blocks(rows), CUDA_THREADS, 0, stream, *table, word, rows);
 }
 void cuda_join_claim(cudaStream_t stream, const struct cuda_join_table *table, int64_t rows,
                      int64_t *out_slots, int64_t *duplicates) {
@@ -167,9 +210,7 @@ void cuda_join_fill(cudaStream_t stream, const int64_t *slots, const int64_t *ra
 void cuda_join_fill_filter(cudaStream_t stream, const struct cuda_join_table *table, int64_t rows) {
     const struct word_key word = {table->keys.first};
     const struct any_keys any = {table->keys.all, table->keys.n};
-    if (table->direct)
-        SX_LAUNCH(fill_bitmap, cuda_blocks((int64_t)table->filter_words), CUDA_THREADS, 0, stream, *table);
-    else if (any.keys)
+    if (any.keys)
         SX_LAUNCH(fill_bloom, cuda_blocks(rows), CUDA_THREADS, 0, stream, *table, any, rows);
     else
         SX_LAUNCH(fill_bloom, cuda_blocks(rows), CUDA_THREADS, 0, stream, *table, word, rows);

@@ -126,17 +126,31 @@ __device__ static inline uint64_t join_next_slot(uint64_t slot, uint64_t n_slots
     return slot + 1 == n_slots ? 0 : slot + 1;
 }
 
-/* Slot in a direct table of a row that can match; -1: its key is outside of the range. */
-__device__ static inline int64_t direct_slot(const struct cuda_join_table &table, const struct word_key &keys,
-                                             int64_t row) {
+/* ---- ranks ---- */
+
+/* In a ranked table, of a row that can match; -1: its key is outside of the range. */
+__device__ static inline int64_t rank_place(const struct cuda_join_table &table, const struct word_key &keys,
+                                            int64_t row) {
     if (!cuda_is_valid(keys.key.column, row))
         return (int64_t)table.n_words;
     const uint64_t distance = (uint64_t)join_word(keys.key.column, row) - (uint64_t)table.min;
     return distance < table.n_words ? (int64_t)distance : -1;
 }
-__device__ static inline int64_t direct_slot(const struct cuda_join_table &, const struct any_keys &,
-                                             int64_t) {
-    return -1; /* direct tables have one key */
+__device__ static inline int64_t rank_place(const struct cuda_join_table &, const struct any_keys &,
+                                            int64_t) {
+    return -1; /* ranked tables have one key */
+}
+
+/* -1: no build row has the row's key. */
+template <typename K>
+__device__ static inline int64_t ranked_slot(const struct cuda_join_table &table, const K &keys,
+                                             int64_t row) {
+    const int64_t place = rank_place(table, keys, row);
+    if (place < 0)
+        return -1;
+    const struct cuda_join_rank rank = table.ranked[place / CUDA_JOIN_PLACES];
+    const uint32_t bit = 1u << place % CUDA_JOIN_PLACES;
+    return rank.taken & bit ? (int64_t)rank.before + __popc(rank.taken & (bit - 1)) : -1;
 }
 
 /* ---- bloom filter ---- */

@@ -1,11 +1,12 @@
 /* Probing the table of a join.
  *
  * Bytes a probe row moves, with one key of 8 bytes. Finding: 8 of the key; a sector of 32 at random for the
- * slot, and one for the build row's key where a slot is taken and tags agree (a direct table has no such
- * second one; with keys in order, 4); 8 to the list of entries. (Keys in the slots, and so one sector: a
- * look-up was 6 % quicker on an H200, and making the table took 40 % longer.) Where a row has one match at
- * most: 1 + 2 of flags and, per pair, 4 written, 4 + 8 read, 8 written. Otherwise a sector of `starts`, 8 of
- * counts, 24 of sums, and per pair 8 of `runs` and 12 written, besides 16 per row. */
+ * slot, and one for the build row's key where a slot is taken and tags agree (of a ranked table a quarter
+ * of a byte for each place, mostly in the cache, and 4 where rows have another order); 8 to the list of
+ * entries. (Keys in the slots, and so one sector: a look-up was 6 % quicker on an H200, and making the table
+ * took 40 % longer.) Where a row has one match at most: 1 + 2 of flags and, per pair, 4 written, 4 + 8 read,
+ * 8 written. Otherwise a sector of `starts`, 8 of counts, 24 of sums, and per pair 8 of `runs` and 12
+ * written, besides 16 per row. */
 #include "backend/cuda/join_kernel.h"
 
 /* ---- finding ---- */
@@ -29,17 +30,16 @@ __device__ static inline struct found find_hashed(const struct cuda_join_table &
     }
 }
 
-/* With `needs_row` false the row of a direct table's slot is not looked at: an empty slot has an empty run.
- */
+/* With `needs_row` false the row of a ranked table's slot is not looked at. */
 template <typename K>
 __device__ static inline struct found find(const struct cuda_join_table &table, const K &keys, int64_t row,
                                            bool needs_row) {
     if (!can_match(keys, row))
         return {-1, -1};
-    if (!table.direct)
+    if (!table.ranked)
         return find_hashed(table, keys, row);
-    const int64_t slot = direct_slot(table, keys, row);
-    return {slot, needs_row && slot >= 0 ? (int64_t)table.direct[slot] - 1 : -1};
+    const int64_t slot = ranked_slot(table, keys, row);
+    return {slot, needs_row && slot >= 0 && table.row_of ? (int64_t)table.row_of[slot] : slot};
 }
 
 __device__ static inline const struct cuda_join_key &first_key(const struct word_key &keys) {
@@ -90,10 +90,8 @@ template <typename K>
 __device__ static inline bool may_match(const struct cuda_join_table &table, const K &keys, int64_t row) {
     if (!can_match(keys, row))
         return false;
-    if (table.direct) {
-        const int64_t slot = direct_slot(table, keys, row);
-        return slot >= 0 && (table.filter[slot / 32] >> (slot % 32) & 1);
-    }
+    if (table.ranked)
+        return ranked_slot(table, keys, row) >= 0;
     const uint64_t hash = place_hash(keys, row);
     const uint32_t bits = bloom_bits(hash);
     return (table.filter[join_first_slot(hash, table.filter_words)] & bits) == bits;

@@ -82,17 +82,16 @@ static bool are_movable(const struct sx_join *join) {
     for (int k = 0; k < join->n_payload; k++)
         if (join->payload[k].layout == SX_CONSTANT)
             return false;
-    return join->n_payload > 1;
+    return true;
 }
 
-/* Column k of a batch that begins at row `begin`, to the rows from there on. */
+/* Column k of a batch that begins at row `begin`, to `rows` and those behind them. */
 static struct cuda_move move_of(const struct sx_join *join, int k, const struct join_batch *batch,
-                                int64_t begin) {
+                                int64_t begin, uint8_t *rows) {
     const bool is_here = join->payload[k].values;
     const struct sx_tensor *column = is_here ? &join->payload[k] : column_of(join, batch, k);
     const uint32_t width = width_of(column), step = join->rows_step;
     const int64_t skipped = is_here ? begin : 0;
-    uint8_t *rows = (uint8_t *)join->payload_rows->data + begin * step;
     return (struct cuda_move){
         .from = (const uint8_t *)column->values + skipped * width,
         .from_valid = column->valid ? column->valid + skipped : NULL,
@@ -108,15 +107,17 @@ static struct cuda_move move_of(const struct sx_join *join, int k, const struct 
 
 /* At once, if they are few enough. */
 static void lay_batch(struct cuda_stream *stream, const struct sx_join *join, const struct join_batch *batch,
-                      int64_t begin) {
+                      int64_t begin, const int64_t *places) {
     struct cuda_moves moves = {.n = 0};
+    uint8_t *rows = join->payload_rows->data;
+    if (!places)
+        rows += begin * join->rows_step;
     for (int k = 0; k < join->n_payload; k++) {
-        moves.columns[moves.n++] = move_of(join, k, batch, begin);
+        moves.columns[moves.n++] = move_of(join, k, batch, begin, rows);
         if (moves.n < CUDA_MOVES && k + 1 < join->n_payload)
             continue;
         if (moves.n == join->n_payload)
-            cuda_lay_rows(stream->handle, &moves,
-                          (uint8_t *)join->payload_rows->data + begin * join->rows_step, join->rows_step,
+            cuda_lay_rows(stream->handle, &moves, rows, join->rows_step, places ? places + begin : NULL,
                           batch->rows);
         else
             cuda_move_rows(stream->handle, &moves, NULL, false, batch->rows);
@@ -133,13 +134,16 @@ static void drop_values(struct sx_tensor *column) {
     column->valid = NULL;
 }
 
-static enum sx_status lay_all(struct cuda_stream *stream, struct sx_join *join) {
+enum sx_status cuda_join_lay_payload(struct cuda_stream *stream, struct sx_join *join,
+                                     const int64_t *places) {
     int64_t begin = 0;
+    if (!join->payload_rows)
+        return SX_OK;
     for (int w = 0; w < join->n_workers; w++)
         for (int64_t b = 0; b < join->workers[w].n_batches; b++) {
             const struct join_batch *batch = &join->workers[w].batches[b];
             if (batch->rows > 0)
-                lay_batch(stream, join, batch, begin);
+                lay_batch(stream, join, batch, begin, places);
             begin += batch->rows;
         }
     /* Busy, before columns of other streams are released. */
@@ -152,9 +156,9 @@ static enum sx_status lay_all(struct cuda_stream *stream, struct sx_join *join) 
 }
 
 /* Room for rows, where these pay; join->payload_rows stays NULL where they don't, or there is no memory. */
-static void make_room(struct cuda_stream *stream, struct sx_join *join) {
+static void make_room(struct cuda_stream *stream, struct sx_join *join, int least_columns) {
     struct sx_error ignored = {0};
-    if (join->n_keys == 0 || !are_movable(join))
+    if (join->n_keys == 0 || join->n_payload < least_columns || !are_movable(join))
         return;
     const uint32_t step = place_columns(join, join->rows_at, join->rows_valid_at);
     const size_t bytes = (size_t)step * (size_t)join->rows;
@@ -166,14 +170,17 @@ static void make_room(struct cuda_stream *stream, struct sx_join *join) {
     cuda_spare_cache(stream, false);
 }
 
-enum sx_status cuda_join_take_payload(struct cuda_stream *stream, struct sx_join *join) {
+enum sx_status cuda_join_prepare_payload(struct cuda_stream *stream, struct sx_join *join,
+                                         int least_columns) {
     const bool leaves_plain =
         join->rows > 0 && join->rows / LEAST_BATCH_ROWS >= cuda_join_count_batches(join);
     SX_TRY(take_columns(stream, join, leaves_plain));
-    make_room(stream, join);
-    if (join->payload_rows)
-        return lay_all(stream, join);
-    return leaves_plain ? take_columns(stream, join, false) : SX_OK;
+    make_room(stream, join, least_columns);
+    return leaves_plain && !join->payload_rows ? take_columns(stream, join, false) : SX_OK;
+}
+
+bool cuda_join_can_order(const struct sx_join *join) {
+    return join->n_payload == 0 || (join->payload_rows && join->n_payload <= CUDA_MOVES);
 }
 
 /* Column k of the payload, from the rows or from itself. */

@@ -71,10 +71,10 @@ void cuda_move_rows(cudaStream_t stream, const struct cuda_moves *moves, const v
 enum { CUDA_MOST_STEP = 160 }; /* rows of a block are in shared memory */
 void cuda_take_rows(cudaStream_t stream, const struct cuda_moves *moves, const uint8_t *rows, uint32_t step,
                     const void *index, bool index_is_i64, int64_t n);
-/* Columns side by side into rows 0 … n - 1 of such a step, all at once: each column's `to` leads into the
- * first row. Bytes that no column has are undefined. */
+/* Columns side by side into rows places[0] … places[n - 1] (NULL: 0 … n - 1) of such a step, all at once:
+ * each column's `to` leads into the first row. Bytes that no column has are undefined. */
 void cuda_lay_rows(cudaStream_t stream, const struct cuda_moves *moves, uint8_t *rows, uint32_t step,
-                   int64_t n);
+                   const int64_t *places, int64_t n);
 /* Between the device's memory and pinned memory of the host, both at multiples of 8 bytes. By a kernel: a
  * copy engine does one copy after another, whichever streams they are of, so that a list of pages waits for
  * all column chunks that other workers have asked for. */

@@ -32,19 +32,27 @@ struct cuda_join_range {
     int64_t has_null;
 };
 
-/* A table maps keys to slots, and a slot to build rows + 1, 0 being none.
- *   direct    one WORD key of a small range: slot = word - min, and one more for NULL where it matches
- *   otherwise open addressing; `slots` has a tag of the hash in the high 16 bits and the row below
+/* Places of a ranked table: which of them are taken, and how many are in front of them. */
+enum { CUDA_JOIN_PLACES = 32 };
+struct __attribute__((aligned(8))) cuda_join_rank {
+    uint32_t taken, before;
+};
+
+/* A table maps keys to slots, and a slot to a build row.
+ *   ranked    one WORD key of a small range: word - min is its place, and one more is that of NULL where it
+ *             matches; a slot is how many places are taken in front of the key's
+ *   otherwise open addressing; `slots` has a tag of the hash in the high 16 bits and the row + 1 below
  * The row stands for all build rows with its keys. Those are runs[starts[slot]] to runs[starts[slot + 1]],
  * unless keys are unique. */
 struct cuda_join_table {
-    struct cuda_join_keys keys; /* of the build rows, FLAT */
-    uint64_t *slots;            /* [n_slots] */
-    uint32_t *direct;           /* [n_slots], or NULL */
+    struct cuda_join_keys keys;    /* of the build rows, FLAT */
+    uint64_t *slots;               /* [n_slots] */
+    struct cuda_join_rank *ranked; /* [n_words / CUDA_JOIN_PLACES + 1], or NULL */
+    uint32_t *row_of;              /* ranked: [n_slots]; NULL: a slot is its row */
     uint64_t n_slots;
-    int64_t min;      /* direct: */
+    int64_t min;      /* ranked: */
     uint64_t n_words; /* words from min to the greatest */
-    uint32_t *filter; /* direct: a bit per slot; otherwise a bloom filter; NULL: none yet */
+    uint32_t *filter; /* a bloom filter; NULL: none yet, or ranked */
     uint64_t filter_words;
     const int64_t *starts; /* [n_slots + 1]; NULL: keys are unique */
     const int64_t *runs;
@@ -55,8 +63,22 @@ struct cuda_join_table {
 /* Widens *range by `rows` rows; of a key that is no WORD only has_null. */
 void cuda_join_widen_range(cudaStream_t stream, const struct cuda_join_key *key, int64_t rows,
                            struct cuda_join_range *range);
-/* Gives every build row its slot, -1 where it matches nothing, and sets *duplicates when two have one. The
- * table is all zero before. */
+/* Takes places of a ranked table, which is all zero before, and sets *duplicates when two rows have one. */
+void cuda_join_take_places(cudaStream_t stream, const struct cuda_join_table *table, int64_t rows,
+                           int64_t *duplicates);
+/* counts[i]: places taken of ranked[i], i < n */
+void cuda_join_count_places(cudaStream_t stream, const struct cuda_join_rank *ranked, int64_t n,
+                            int32_t *out_counts);
+/* From those counts' sums, [n + 1]; the last one is *out_slots. */
+void cuda_join_set_ranks(cudaStream_t stream, struct cuda_join_rank *ranked, int64_t n, const int64_t *sums,
+                         int64_t *out_slots);
+/* Of each build row, in a ranked table that is whole: its slot, -1 where it matches nothing. */
+void cuda_join_list_slots(cudaStream_t stream, const struct cuda_join_table *table, int64_t rows,
+                          int64_t *out_slots);
+/* The same to the table's row_of: one of the rows of each slot. */
+void cuda_join_list_rows(cudaStream_t stream, const struct cuda_join_table *table, int64_t rows);
+/* Gives every build row its slot in open addressing, -1 where it matches nothing, and sets *duplicates when
+ * two have one. The table is all zero before. */
 void cuda_join_claim(cudaStream_t stream, const struct cuda_join_table *table, int64_t rows,
                      int64_t *out_slots, int64_t *duplicates);
 /* Adds the rows of each slot to counts[slot]; out_ranks[i] rows of row i's slot came before it. */
@@ -65,7 +87,7 @@ void cuda_join_count(cudaStream_t stream, const int64_t *slots, int64_t rows, in
 /* runs[starts[slots[i]] + ranks[i]] = i */
 void cuda_join_fill(cudaStream_t stream, const int64_t *slots, const int64_t *ranks, int64_t rows,
                     const int64_t *starts, int64_t *runs);
-/* Fills the table's filter, which is all zero before; of a table that is not direct, from its rows. */
+/* Fills the bloom filter of a table that is not ranked; it is all zero before. */
 void cuda_join_fill_filter(cudaStream_t stream, const struct cuda_join_table *table, int64_t rows);
 
 /* ---- probe: join_probe.cu ---- */

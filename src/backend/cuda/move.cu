@@ -173,7 +173,7 @@ __device__ static inline uint32_t rows_of_tile(int64_t left) {
 /* The other way: columns to rows. A block reads each column in order, and writes its rows, which lie together
  * in shared memory by then, 16 bytes a thread side by side. `to` of a column leads into the row 0. */
 __global__ void lay_rows(const __grid_constant__ struct cuda_moves moves, uint8_t *rows, uint32_t step,
-                         int64_t n) {
+                         const int64_t *places, int64_t n) {
     SX_DYNAMIC_SHARED(tile);
     const struct tile_shape shape = shape_of(step);
     const uint32_t piece = shape.piece, pieces = shape.pieces, stride = shape.stride;
@@ -188,13 +188,15 @@ __global__ void lay_rows(const __grid_constant__ struct cuda_moves moves, uint8_
             move_row(move, base + threadIdx.x, threadIdx.x);
         }
         __syncthreads();
-        uint8_t *to = rows + base * step;
         for (uint32_t p = threadIdx.x; p < count * pieces; p += CUDA_THREADS) {
-            const uint64_t *from = (const uint64_t *)(tile + p / pieces * stride + p % pieces * piece);
+            const int64_t row = base + p / pieces;
+            const uint32_t at = p % pieces * piece;
+            const uint64_t *from = (const uint64_t *)(tile + p / pieces * stride + at);
+            uint8_t *to = rows + (places ? places[row] : row) * step + at;
             if (piece == sizeof(struct word16))
-                ((struct word16_aligned *)to)[p] = {from[0], from[1]};
+                *(struct word16_aligned *)to = {from[0], from[1]};
             else
-                ((uint64_t *)to)[p] = from[0];
+                *(uint64_t *)to = from[0];
         }
         __syncthreads();
     }
@@ -309,9 +311,9 @@ void cuda_move_rows(cudaStream_t stream, const struct cuda_moves *moves, const v
         SX_LAUNCH(move_rows, cuda_blocks(n), CUDA_THREADS, 0, stream, *moves, (const int32_t *)index, n);
 }
 void cuda_lay_rows(cudaStream_t stream, const struct cuda_moves *moves, uint8_t *rows, uint32_t step,
-                   int64_t n) {
+                   const int64_t *places, int64_t n) {
     const size_t shared = (size_t)(step + sizeof(uint64_t)) * CUDA_THREADS;
-    SX_LAUNCH(lay_rows, cuda_blocks(n), CUDA_THREADS, shared, stream, *moves, rows, step, n);
+    SX_LAUNCH(lay_rows, cuda_blocks(n), CUDA_THREADS, shared, stream, *moves, rows, step, places, n);
 }
 void cuda_take_rows(cudaStream_t stream, const struct cuda_moves *moves, const uint8_t *rows, uint32_t step,
                     const void *index, bool index_is_i64, int64_t n) {
