@@ -262,6 +262,8 @@ void sx_net_close(struct sx_net *net) {
         return;
     pthread_mutex_lock(&net->lock);
     enum sx_status status = sx_net_wait(net, sx_net_unsent, NULL, true, NULL, NULL);
+    if (status == SX_OK)
+        status = sx_pulls_let_go(net);
     const struct sx_frame last = {.kind = net->is_lost ? SX_FRAME_LOST : SX_FRAME_LEAVE,
                                   .value = (uint64_t)net->lost_rank};
     net->left[net->rank] = true;

@@ -25,7 +25,9 @@ struct sx_puller_ops {
      * may read its buffer then, and the rank have its own back. */
     SX_MUST_CHECK enum sx_status (*test)(struct sx_puller *puller, int rank, bool *out_ended,
                                          struct sx_error *error);
-    /* Pulls have ended, or nobody asks for what they bring. */
+    /* Closes what it has open of other ranks' memory; no pull is under way. The same thread's. */
+    void (*let_go)(struct sx_puller *puller);
+    /* Pulls have ended, or nobody asks for what they bring. Unless a rank is lost, all have let go. */
     void (*destroy)(struct sx_puller *puller);
 };
 

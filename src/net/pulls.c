@@ -36,7 +36,7 @@ struct sx_pulls {
     struct sx_kept_list incoming; /* other ranks' offers that wait for the thread */
     struct pulls_of *of;          /* by rank; the thread's */
     int n_under_way;              /* the thread's */
-    bool is_stopping;
+    bool lets_go, is_stopping;
 };
 
 /* ---- offering; with the lock held ---- */
@@ -234,6 +234,15 @@ static void drop_offered(struct sx_pulls *pulls) {
     }
 }
 
+/* With the lock held, which it gives up meanwhile. */
+static void let_go(struct sx_pulls *pulls) {
+    pthread_mutex_unlock(&pulls->net->lock);
+    pulls->puller->ops->let_go(pulls->puller);
+    pthread_mutex_lock(&pulls->net->lock);
+    pulls->lets_go = false;
+    sx_net_changed(pulls->net);
+}
+
 static void *run(void *context) {
     struct sx_pulls *pulls = context;
     struct sx_net *net = pulls->net;
@@ -244,7 +253,10 @@ static void *run(void *context) {
             drop_offered(pulls);
         struct sx_kept *offer = sx_kept_pop(&pulls->incoming);
         if (!offer && pulls->n_under_way == 0) {
-            sx_net_await(net, NULL);
+            if (pulls->lets_go)
+                let_go(pulls);
+            else
+                sx_net_await(net, NULL);
             continue;
         }
         pthread_mutex_unlock(&net->lock);
@@ -300,6 +312,19 @@ enum sx_status sx_net_set_puller(struct sx_net *net, struct sx_puller *puller, s
     net->pulls = pulls;
     pthread_mutex_unlock(&net->lock);
     return SX_OK;
+}
+
+static int not_let_go(const struct sx_net *net, const void *context) {
+    (void)context;
+    return net->pulls->lets_go ? net->rank : -1;
+}
+
+enum sx_status sx_pulls_let_go(struct sx_net *net) {
+    if (!net->pulls)
+        return SX_OK;
+    net->pulls->lets_go = true;
+    sx_net_changed(net);
+    return sx_net_wait(net, not_let_go, NULL, true, NULL, NULL);
 }
 
 void sx_pulls_close(struct sx_net *net) {

@@ -204,6 +204,8 @@ void sx_pulls_take(struct sx_pulls *pulls, struct sx_kept *kept);
 void sx_pulls_give_back(struct sx_net *net, int rank, uint64_t number);
 /* Another rank has done so. Without the lock. */
 void sx_pulls_taken(struct sx_net *net, uint64_t number);
+/* Before this rank leaves: nothing of others' memory is open here any more. Gives the lock up meanwhile. */
+SX_MUST_CHECK enum sx_status sx_pulls_let_go(struct sx_net *net);
 /* As sx_rounds_close, and after it. Without the lock. */
 void sx_pulls_close(struct sx_net *net);
 

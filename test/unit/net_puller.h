@@ -17,6 +17,7 @@ static struct {
     void *told[MOST_TOLD];
     atomic_int n_told;
     atomic_llong bytes_pulled;
+    atomic_int n_open; /* pairs of ranks of which one has the other's memory open */
 } puller_hall;
 
 struct test_pull {
@@ -32,6 +33,7 @@ struct test_puller {
     struct sx_pool *pool;
     atomic_int allocations_left; /* -1: any number */
     bool reached_by[MOST_RANKS];
+    bool has_open[MOST_RANKS];
     struct test_pull *pulls[MOST_RANKS]; /* oldest first */
 };
 
@@ -65,6 +67,8 @@ static enum sx_status puller_start(struct sx_puller *base, int rank, const struc
     struct test_puller *puller = (struct test_puller *)base;
     struct test_pull **last = &puller->pulls[rank];
     SX_TRY(count_allocation(&puller->allocations_left, error));
+    atomic_fetch_add(&puller_hall.n_open, !puller->has_open[rank]);
+    puller->has_open[rank] = true;
     struct test_pull *pull = calloc(1, sizeof *pull);
     assert(pull);
     pull->bytes = bytes;
@@ -91,10 +95,20 @@ static enum sx_status puller_test(struct sx_puller *base, int rank, bool *out_en
     return SX_OK;
 }
 
+static void puller_let_go(struct sx_puller *base) {
+    struct test_puller *puller = (struct test_puller *)base;
+    for (int r = 0; r < MOST_RANKS; r++) {
+        assert(!puller->pulls[r]);
+        atomic_fetch_sub(&puller_hall.n_open, puller->has_open[r]);
+        puller->has_open[r] = false;
+    }
+}
+
+/* Nobody has this rank's memory open, unless a rank is lost. */
 static void puller_destroy(struct sx_puller *base) {
     struct test_puller *puller = (struct test_puller *)base;
-    for (int r = 0; r < MOST_RANKS; r++)
-        assert(!puller->pulls[r]);
+    assert(puller_copies || atomic_load(&puller_hall.n_open) == 0);
+    puller_let_go(base);
     free(puller);
 }
 
@@ -104,7 +118,8 @@ static bool is_reached(int rank, int by, int size) {
 }
 
 static void set_puller(struct rank *rank, int allocations) {
-    static const struct sx_puller_ops ops = {puller_tell, puller_start, puller_test, puller_destroy};
+    static const struct sx_puller_ops ops = {puller_tell, puller_start, puller_test, puller_let_go,
+                                             puller_destroy};
     struct test_puller *puller = calloc(1, sizeof *puller);
     assert(puller);
     puller->pool = rank->pool;

@@ -2,8 +2,7 @@
  *
  * join_append keeps the workers' batches as they are. join_finish puts their keys behind each other and looks
  * at the keys' ranges; join_build, whose only part it is, makes the table (launch_join.h has its form), and
- * puts the payload where it stays. The
- * joining kernels read keys in the types they came in.
+ * puts the payload where it stays. The joining kernels read keys in the types they came in.
  *
  * A probe looks all rows of a batch up at its first call and keeps what it found for the calls that follow:
  * they only need the place of the cursor in there, which is one thread's binary search and one

@@ -313,14 +313,26 @@ static void release_flights(struct flight *flight) {
     }
 }
 
+static void close_slabs(struct opened *opened) {
+    for (size_t i = 0; i < opened->n; i++)
+        if (opened->memory[i])
+            (void)cudaIpcCloseMemHandle(opened->memory[i]);
+    free(opened->memory);
+    *opened = (struct opened){0};
+}
+
+static void let_go(struct sx_puller *base) {
+    struct peer_puller *puller = (struct peer_puller *)base;
+    (void)cuda_choose_device(puller->device->ordinal);
+    for (int r = 0; r < puller->size; r++)
+        close_slabs(&puller->peers[r].opened);
+}
+
 /* Its stream ends before what that copies from is closed. */
 static void release_peer(struct peer *peer) {
     if (peer->stream)
         sx_cuda_stream_destroy(peer->stream);
-    for (size_t i = 0; i < peer->opened.n; i++)
-        if (peer->opened.memory[i])
-            (void)cudaIpcCloseMemHandle(peer->opened.memory[i]);
-    free(peer->opened.memory);
+    close_slabs(&peer->opened);
     release_flights(peer->first);
     *peer = (struct peer){0};
 }
@@ -401,7 +413,8 @@ static void destroy(struct sx_puller *base) {
     free(puller);
 }
 
-static const struct sx_puller_ops ops = {.tell = tell, .start = start, .test = test, .destroy = destroy};
+static const struct sx_puller_ops ops = {
+    .tell = tell, .start = start, .test = test, .let_go = let_go, .destroy = destroy};
 
 /* The driver's pool has as much memory as messages that come may take: fresh memory takes 4 ms and more a GB,
  * for which pulls would wait. Without it all goes on. (The emulator has no pool.) */
