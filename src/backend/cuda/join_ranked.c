@@ -90,20 +90,25 @@ out:
     return status;
 }
 
+/* Where there is no memory for the list, rows stay as they were appended: the batches go before more is
+ * taken. */
 static enum sx_status order_by_slot(struct cuda_stream *stream, struct sx_join *join) {
     struct sx_buffer *slots = NULL;
-    enum sx_status status;
-    SX_GO(list_slots(stream, join, &slots));
-    SX_GO(cuda_join_lay_payload(stream, join, slots->data));
-out:
+    enum sx_status status = list_slots(stream, join, &slots);
+    if (status == SX_OUT_OF_MEMORY) {
+        stream->base.error = (struct sx_error){0};
+        return keep_order(stream, join);
+    }
+    if (status == SX_OK)
+        status = cuda_join_lay_payload(stream, join, slots->data);
     sx_buffer_release(slots);
     return status;
 }
 
 enum sx_status cuda_join_make_ranked(struct cuda_stream *stream, struct sx_join *join) {
-    SX_TRY(make_ranks(stream, join));
-    SX_TRY(cuda_join_prepare_payload(stream, join, 1));
     const bool all_have_slots = !join->ranges[0].has_null || join->null_equal[0];
+    SX_TRY(make_ranks(stream, join));
+    SX_TRY(cuda_join_prepare_payload(stream, join, all_have_slots ? 1 : 2));
     const bool may_be_ordered = all_have_slots && cuda_join_can_order(join);
     if (!may_be_ordered)
         SX_TRY(list_rows(stream, join));
