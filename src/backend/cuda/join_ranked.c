@@ -96,6 +96,7 @@ static enum sx_status order_by_slot(struct cuda_stream *stream, struct sx_join *
     struct sx_buffer *slots = NULL;
     enum sx_status status = list_slots(stream, join, &slots);
     if (status == SX_OUT_OF_MEMORY) {
+        sx_buffer_release(slots);
         stream->base.error = (struct sx_error){0};
         return keep_order(stream, join);
     }
