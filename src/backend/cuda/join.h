@@ -14,6 +14,8 @@
 #include "backend/cuda/launch.h"
 #include "backend/cuda/launch_join.h"
 
+enum { JOIN_DUPLICATES = 1, JOIN_SLOTS }; /* counters while a table is made */
+
 struct join_batch {
     int64_t rows;
     struct sx_tensor *columns; /* keys, then payload */

@@ -6,8 +6,6 @@
 
 enum { FILTER_BITS_PER_ROW = 16, FILTER_WORD_BITS = 32, LEAST_FILTER_WORDS = 4 };
 
-enum { COUNTER_DUPLICATES = 1 };
-
 /* ---- join_finish ---- */
 
 /* What the workers' streams have issued is done before what this one issues. */
@@ -191,11 +189,11 @@ static enum sx_status make_hashed(struct cuda_stream *stream, struct sx_join *jo
     table->slots = join->slots->data;
     SX_GO(sx_buffer_create(stream->base.pool, (size_t)join->rows * sizeof(int64_t), &slots,
                            &stream->base.error));
-    SX_GO(cuda_counter_reset(stream, COUNTER_DUPLICATES, &duplicates));
+    SX_GO(cuda_counter_reset(stream, JOIN_DUPLICATES, &duplicates));
     cuda_join_claim(stream->handle, table, join->rows, slots->data, duplicates);
     SX_GO(cuda_launched(stream, "a join's table"));
     SX_GO(cuda_sync_counters(stream, "duplicates of a join's table"));
-    join->has_duplicates = cuda_counter(stream, COUNTER_DUPLICATES) != 0;
+    join->has_duplicates = cuda_counter(stream, JOIN_DUPLICATES) != 0;
     if (join->has_duplicates) {
         SX_GO(cuda_join_make_runs(stream, join, slots->data));
         SX_GO(cuda_sync(stream, "a join's table is whole")); /* other streams read the table */

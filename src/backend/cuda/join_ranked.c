@@ -6,13 +6,11 @@
 
 enum {
     SMALL_WORDS = 1 << 16,   /* always dense */
-    WORDS_PER_ROW = 64,      /* up to this many words a row, */
+    WORDS_PER_ROW = 16,      /* up to this many words a row: less memory than hashing takes, */
     CACHED_WORDS = 64 << 20, /* and while their ranks (16 MB) fit the cache, up to the following */
     CACHED_WORDS_PER_ROW = 1024
 };
 static const int64_t most_rows = UINT32_MAX;
-
-enum { COUNTER_DUPLICATES = 1, COUNTER_SLOTS };
 
 bool cuda_join_is_dense(const struct sx_join *join) {
     const struct cuda_join_range *range = &join->ranges[0];
@@ -44,12 +42,11 @@ static enum sx_status make_ranks(struct cuda_stream *stream, struct sx_join *joi
     SX_GO(sx_buffer_create(pool, (size_t)n * sizeof(int32_t), &counts, error));
     SX_GO(sx_buffer_create(pool, ((size_t)n + 1) * sizeof(int64_t), &sums, error));
     SX_GO(sx_buffer_create(pool, cuda_exclusive_sum_bytes(n), &scratch, error));
-    SX_GO(cuda_counter_reset(stream, COUNTER_DUPLICATES, &duplicates));
+    SX_GO(cuda_counter_reset(stream, JOIN_DUPLICATES, &duplicates));
     cuda_join_take_places(stream->handle, table, join->rows, duplicates);
     cuda_join_count_places(stream->handle, table->ranked, n, counts->data);
     cuda_exclusive_sum_i32(stream->handle, counts->data, n, sums->data, scratch->data);
-    cuda_join_set_ranks(stream->handle, table->ranked, n, sums->data,
-                        cuda_counter_place(stream, COUNTER_SLOTS));
+    cuda_join_set_ranks(stream->handle, table->ranked, n, sums->data, cuda_counter_place(stream, JOIN_SLOTS));
     SX_GO(cuda_launched(stream, "ranks of a join's keys"));
 out:
     sx_buffer_release(counts);
@@ -114,8 +111,8 @@ enum sx_status cuda_join_make_ranked(struct cuda_stream *stream, struct sx_join 
     if (!may_be_ordered)
         SX_TRY(list_rows(stream, join));
     SX_TRY(cuda_sync_counters(stream, "slots of a join's table"));
-    join->has_duplicates = cuda_counter(stream, COUNTER_DUPLICATES) != 0;
-    join->table.n_slots = (uint64_t)cuda_counter(stream, COUNTER_SLOTS);
+    join->has_duplicates = cuda_counter(stream, JOIN_DUPLICATES) != 0;
+    join->table.n_slots = (uint64_t)cuda_counter(stream, JOIN_SLOTS);
     const bool is_ordered = may_be_ordered && !join->has_duplicates;
     if (!join->has_duplicates && !join->payload_rows)
         return SX_OK; /* all was issued before the wait */
