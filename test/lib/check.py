@@ -40,6 +40,7 @@ class Checks:
     def __init__(self):
         self.passed = 0
         self.failures = []
+        signal.signal(signal.SIGTERM, self.end_early)
 
     @contextlib.contextmanager
     def case(self, name):
@@ -68,10 +69,18 @@ class Checks:
             with self.case("end"):
                 function()
                 self.passed -= 1  # no case of its own
+        self.summarise("")
+        sys.exit(1 if self.failures else 0)
+
+    def summarise(self, when):
         for name, message in self.failures:
             print(f"FAILED {name}\n    " + message.strip().replace("\n", "\n    "))
-        print(f"{self.passed} passed, {len(self.failures)} failed")
-        sys.exit(1 if self.failures else 0)
+        print(f"{self.passed} passed, {len(self.failures)} failed{when}", flush=True)
+
+    def end_early(self, *_):
+        """The time for the script is over (timeout, or CTest)."""
+        self.summarise(" until it was ended")
+        os._exit(128 + signal.SIGTERM)
 
 
 @contextlib.contextmanager
