@@ -5,7 +5,8 @@
 # Runs the program in the folder named by STACHIO_DIR (default build/release; `scripts/pack.sh FOLDER tests` makes one).
 # Usage: scripts/gpu_tests.sh OUT [TEST]...   TEST: sql for test/cli/test_sql.py; by default all that are not slow
 # Environment: AT_ONCE (4 scripts), STACHIO_TEST_JOBS (4 cases of each), TEST_SECONDS (400, of a script), STACHIO_TEST_TIMEOUT
-# (60, of a statement), PYTHON (python3), RANDOM_QUERIES (300); DEVICE=cpu tries it without a GPU. Full logs go to OUT.
+# (60, of a statement), PYTHON (python3), RANDOM_QUERIES (300), CUDA_DEVICE_MAX_CONNECTIONS (2: with the program's 12 each of some
+# thousand starts takes longer, one after the other); DEVICE=cpu tries it without a GPU. Full logs go to OUT.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 out=${1:?a folder for the logs}
@@ -46,6 +47,7 @@ export LD_LIBRARY_PATH="$build:$LD_LIBRARY_PATH" PATH="$build:$PATH" PYTHONDONTW
 export STACHIO="$build/stachio" SOURCE_DIR="$PWD" BUILD_DIR="$build" BUILD_TYPE=Release TMPDIR="$work"
 export STACHIO_DEVICE="${DEVICE:-cuda}" STACHIO_TEST_JOBS="${STACHIO_TEST_JOBS:-4}" STACHIO_TEST_TIMEOUT="${STACHIO_TEST_TIMEOUT:-60}"
 [ "$STACHIO_DEVICE" = cpu ] || export STACHIO_CUDA_LIBRARY="$build/libstachio_cuda.so"
+export CUDA_DEVICE_MAX_CONNECTIONS="${CUDA_DEVICE_MAX_CONNECTIONS:-2}"
 export RANDOM_QUERIES="${RANDOM_QUERIES:-300}" OUT_FOLDER="$out" TEST_SECONDS="${TEST_SECONDS:-400}"
 
 run_test() { # run_test NAME

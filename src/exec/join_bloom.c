@@ -170,22 +170,24 @@ out:
 
 /* ---- the same, from device to device ---- */
 
-/* `messages`: room for one to each other rank. */
+/* A copy, which the others can take by themselves. `messages`: room for one to each other rank. */
 static enum sx_status send_words(const struct sx_join_bloom *bloom, struct sx_worker *worker,
                                  struct sx_channel *channel, struct sx_net_message *messages) {
     const struct sx_net *net = worker->run->options.net;
+    const size_t bytes = (size_t)bloom->words.length * sizeof(uint64_t);
+    struct sx_buffer *copy;
     int n = 0;
+    SX_TRY(sx_ops(worker)->bytes_to_send(worker->stream, bloom->words.values_buffer, bytes, &copy));
     for (int r = 0; r < sx_net_size(net); r++)
         if (r != sx_net_rank(net))
-            messages[n++] = (struct sx_net_message){.rank = r,
-                                                    .buffer = sx_buffer_retain(bloom->words.values_buffer),
-                                                    .bytes = (size_t)bloom->words.length * sizeof(uint64_t),
-                                                    .on_device = true};
+            messages[n++] = (struct sx_net_message){
+                .rank = r, .buffer = sx_buffer_retain(copy), .bytes = bytes, .on_device = true};
+    sx_buffer_release(copy);
     SX_TRY(sx_channel_send(channel, messages, n, sx_worker_error(worker)));
     return sx_channel_end(channel, sx_worker_error(worker));
 }
 
-/* All other ranks' messages, once they are there and the own words have gone. Those of [0, *n) are the
+/* All other ranks' messages, once they are there and the own ones have gone. Those of [0, *n) are the
  * caller's, after a failure, too. */
 static enum sx_status take_messages(struct sx_worker *worker, struct sx_channel *channel, int most,
                                     struct sx_net_message *messages, int *n) {

@@ -91,7 +91,7 @@ static void *run(void *argument) {
         switch (note->kind) {
         case NOTE_RECEIVED: tell_received(end, note); break;
         case NOTE_SENT: end->events->sent(end->context, note->rank, &note->frame, note->bytes); break;
-        case NOTE_LOST: end->events->lost(end->context, note->rank); break;
+        case NOTE_LOST: end->events->lost(end->context, note->rank, NULL); break;
         }
         free(note);
     }

@@ -1,4 +1,5 @@
 /* What happens with frames that come: the transport's events, called by its thread. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -182,11 +183,14 @@ static void sent(void *context, int rank, const struct sx_frame *frame, size_t b
     sx_net_unlock(net);
 }
 
-static void lost(void *context, int rank) {
+static void lost(void *context, int rank, const char *why) {
     struct sx_net *net = context;
+    char what[128] = "was lost";
+    if (why)
+        snprintf(what, sizeof what, "was lost: %s", why);
     pthread_mutex_lock(&net->lock);
     if (!net->left[rank])
-        sx_net_set_lost(net, rank, "was lost");
+        sx_net_set_lost(net, rank, what);
     sx_net_unlock(net);
 }
 

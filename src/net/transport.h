@@ -55,8 +55,8 @@ struct sx_transport_events {
                      size_t bytes);
     /* The bytes of a frame given to `send` have gone, or never will; once for each. */
     void (*sent)(void *context, int rank, const struct sx_frame *frame, size_t bytes);
-    /* A rank is gone without a word. */
-    void (*lost)(void *context, int rank);
+    /* A rank is gone without a word. why: how that was noticed; NULL: another rank said so. */
+    void (*lost)(void *context, int rank, const char *why);
 };
 
 struct sx_transport_ops {

@@ -112,6 +112,9 @@ static int64_t rows_of_parts(const struct sx_column_read *read) {
     X(bytes_from_host, 0,                                                                                   \
       (struct sx_stream * stream, struct sx_buffer * buffer, size_t bytes, struct sx_buffer * *out_buffer), \
       (stream, buffer, bytes, out_buffer))                                                                  \
+    X(bytes_to_send, 0,                                                                                     \
+      (struct sx_stream * stream, struct sx_buffer * buffer, size_t bytes, struct sx_buffer * *out_buffer), \
+      (stream, buffer, bytes, out_buffer))                                                                  \
     X(group_create, 0,                                                                                      \
       (struct sx_stream * stream, const struct sx_group_spec *spec, struct sx_group **out_group),           \
       (stream, spec, out_group))                                                                            \

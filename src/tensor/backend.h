@@ -289,6 +289,10 @@ struct sx_backend_ops {
                                                   struct sx_buffer **out_buffer);
     SX_MUST_CHECK enum sx_status (*bytes_from_host)(struct sx_stream *stream, struct sx_buffer *buffer,
                                                     size_t bytes, struct sx_buffer **out_buffer);
+    /* The same bytes as a message, where other ranks reach them if they reach any of the backend's memory:
+     * there when the call returns. On a host backend the buffer is shared. */
+    SX_MUST_CHECK enum sx_status (*bytes_to_send)(struct sx_stream *stream, struct sx_buffer *buffer,
+                                                  size_t bytes, struct sx_buffer **out_buffer);
 
     /* -- group by -- group_update may run at the same time for different workers; then all updates end; then
      * group_finish once; then group_emit may run at the same time for different parts. */

@@ -31,6 +31,8 @@ TEXT_QUERIES = ("SELECT a.v, b.flag, b.phone, b.note, b.border FROM texts a JOIN
                 "SELECT count(*), sum(a.v), min(a.note), max(b.note) FROM texts a JOIN texts b ON a.phone = b.phone AND a.border = b.border",
                 "SELECT border, flag, count(*), max(note), min(phone) FROM texts GROUP BY ALL ORDER BY ALL",
                 "SELECT note, phone FROM texts ORDER BY note NULLS FIRST, v")
+# A filter of all ranks' keys goes before rows do.
+FILTERED = "SELECT count(*), sum(a.v) FROM texts a JOIN texts b ON a.v = b.v AND a.w = b.w WHERE b.v % 40 = 7 OR b.w < 50"
 
 
 @contextlib.contextmanager
@@ -264,6 +266,9 @@ def check_links(tables):
     with environment(**base):
         require(network().endswith("; 3 ranks pull from each other's memory"), "pulls")
         check_rounds("from rank ", ["received_bytes"])
+        with environment(NCCL_EMULATOR_TELL="1"):
+            run = run_stachio([*tables.options(), "-c", FILTERED, "--analyze", "--device", "cuda"]).succeeded()
+        require(b"filter of all ranks" in run.out and re.findall(r"sent (\d+)", run.error) == ["0"] * 3, f"a filter goes by pulls, too: {run}")
         for sql in "SELECT count(*), sum(a.v) FROM wide a JOIN wide b ON a.v = b.v", "SELECT count(*), max(a.note) FROM texts a JOIN texts b ON a.phone = b.phone":
             for compression, is_packed in ("on", True), ("off", False):
                 run = run_stachio([*tables.options(), "-c", sql, "--analyze", "--device", "cuda",

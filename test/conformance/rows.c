@@ -248,12 +248,15 @@ static void check_coded(struct conformance *c, const struct rows_case *rows, int
 /* By way of the host's memory, as frames go where the device's can't. What is no frame is refused. */
 static enum sx_status check_part(struct conformance *c, const struct rows_case *rows, int part,
                                  struct sx_buffer *frame) {
-    struct sx_buffer *host = NULL, *back = NULL;
+    struct sx_buffer *host = NULL, *back = NULL, *message = NULL, *taken = NULL;
     struct sx_batch got = {0};
     int64_t sequence;
     const size_t bytes = frame->size_bytes;
     enum sx_status status;
     SX_GO(c->backend->ops.bytes_to_host(c->stream, frame, bytes, c->pool, &host));
+    SX_GO(c->backend->ops.bytes_to_send(c->stream, frame, bytes, &message));
+    SX_GO(c->backend->ops.bytes_to_host(c->stream, message, bytes, c->pool, &taken));
+    CONFORM(c, memcmp(taken->data, host->data, bytes) == 0, "the bytes of part %d as a message", part);
     const struct sx_rows_frame *head = host->data;
     CONFORM(c, head->bytes == bytes && head->rows == rows->offsets[part + 1] - rows->offsets[part],
             "the head of part %d", part);
@@ -275,6 +278,8 @@ static enum sx_status check_part(struct conformance *c, const struct rows_case *
 out:
     sx_buffer_release(host);
     sx_buffer_release(back);
+    sx_buffer_release(message);
+    sx_buffer_release(taken);
     return status;
 }
 

@@ -250,8 +250,8 @@ enum sx_status sx_cpu_bytes_to_host(struct sx_stream *stream, struct sx_buffer *
     return SX_OK;
 }
 
-enum sx_status sx_cpu_bytes_from_host(struct sx_stream *stream, struct sx_buffer *buffer, size_t bytes,
-                                      struct sx_buffer **out_buffer) {
+enum sx_status sx_cpu_bytes_share(struct sx_stream *stream, struct sx_buffer *buffer, size_t bytes,
+                                  struct sx_buffer **out_buffer) {
     (void)stream;
     (void)bytes;
     *out_buffer = sx_buffer_retain(buffer);

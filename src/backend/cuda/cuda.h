@@ -316,6 +316,8 @@ enum sx_status sx_cuda_bytes_to_host(struct sx_stream *base, struct sx_buffer *b
                                      struct sx_pool *pool, struct sx_buffer **out_buffer);
 enum sx_status sx_cuda_bytes_from_host(struct sx_stream *base, struct sx_buffer *buffer, size_t bytes,
                                        struct sx_buffer **out_buffer);
+enum sx_status sx_cuda_bytes_to_send(struct sx_stream *base, struct sx_buffer *buffer, size_t bytes,
+                                     struct sx_buffer **out_buffer);
 enum sx_status sx_cuda_group_create(struct sx_stream *base, const struct sx_group_spec *spec,
                                     struct sx_group **out_group);
 void sx_cuda_group_destroy(struct sx_stream *base, struct sx_group *group);

@@ -47,6 +47,7 @@ static const struct sx_backend_ops operations = {
     .rows_unpack = sx_cuda_rows_unpack,
     .bytes_to_host = sx_cuda_bytes_to_host,
     .bytes_from_host = sx_cuda_bytes_from_host,
+    .bytes_to_send = sx_cuda_bytes_to_send,
     .group_create = sx_cuda_group_create,
     .group_destroy = sx_cuda_group_destroy,
     .group_update = sx_cuda_group_update,

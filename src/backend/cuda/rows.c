@@ -415,3 +415,23 @@ out:
     sx_buffer_release(device);
     return status;
 }
+
+enum sx_status sx_cuda_bytes_to_send(struct sx_stream *base, struct sx_buffer *buffer, size_t bytes,
+                                     struct sx_buffer **out_buffer) {
+    static const char why[] = "bytes for other ranks";
+    struct cuda_stream *stream;
+    struct sx_buffer *message;
+    SX_TRY(cuda_enter(base, &stream));
+    SX_TRY(cuda_message_create(stream, bytes, &message));
+    enum sx_status status = cuda_check(
+        stream, cudaMemcpyAsync(message->data, buffer->data, bytes, cudaMemcpyDeviceToDevice, stream->handle),
+        why);
+    if (status == SX_OK)
+        status = cuda_sync(stream, why);
+    if (status != SX_OK) {
+        sx_buffer_release(message);
+        return status;
+    }
+    *out_buffer = message;
+    return SX_OK;
+}

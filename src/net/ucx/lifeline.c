@@ -38,12 +38,13 @@ struct place {
 
 struct sx_lifeline {
     int rank, size;
+    bool is_one_host;
     int *sockets; /* per rank; -1: none. All but rank 0 have only the one to rank 0 */
     bool *gone;   /* per rank: has said goodbye, or is lost */
     int stop;     /* eventfd */
     pthread_t thread;
     bool has_thread;
-    void (*lost)(void *context, int rank);
+    sx_lifeline_lost lost;
     void *context;
 };
 
@@ -77,15 +78,18 @@ static enum sx_status find_address(const char *interface, struct place *place, s
                      : sx_error_set(error, SX_USAGE, "no network interface is up");
 }
 
-/* A host that dies without a word is noticed within about 5 seconds. */
-static void set_keepalive(int fd) {
+/* A host that dies without a word is noticed within about 5 seconds. On one host the system closes what a
+ * dead process had, and that nothing comes for a while only means that it is busy. */
+static void set_options(const struct sx_lifeline *lifeline, int fd) {
     const int on = 1, idle_s = 2, interval_s = 1, count = 3, timeout_ms = 5000;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    if (lifeline->is_one_host)
+        return;
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval_s, sizeof interval_s);
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
     setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout_ms, sizeof timeout_ms);
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
 static bool read_all(int fd, void *data, size_t bytes, int timeout_ms) {
@@ -148,7 +152,7 @@ static enum sx_status accept_ranks(struct sx_lifeline *lifeline, const struct pl
             close(fd); /* a stranger */
             continue;
         }
-        set_keepalive(fd);
+        set_options(lifeline, fd);
         lifeline->sockets[hello.rank] = fd;
         missing--;
     }
@@ -161,7 +165,7 @@ static enum sx_status connect_first(struct sx_lifeline *lifeline, const struct p
     const int fd = socket(place->address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd >= 0) {
         lifeline->sockets[0] = fd;
-        set_keepalive(fd);
+        set_options(lifeline, fd);
         if (connect(fd, (const struct sockaddr *)&place->address, place->length) == 0 &&
             write_all(fd, &hello, sizeof hello))
             return SX_OK;
@@ -205,8 +209,12 @@ enum sx_status sx_lifeline_open(struct sx_bootstrap *boot, const char *interface
             close(stop);
         return status;
     }
-    *lifeline = (struct sx_lifeline){
-        .rank = boot->rank, .size = boot->size, .sockets = sockets, .gone = gone, .stop = stop};
+    *lifeline = (struct sx_lifeline){.rank = boot->rank,
+                                     .size = boot->size,
+                                     .is_one_host = boot->is_one_host,
+                                     .sockets = sockets,
+                                     .gone = gone,
+                                     .stop = stop};
     for (int r = 0; r < boot->size; r++)
         sockets[r] = -1;
     if (status == SX_OK)
@@ -232,11 +240,11 @@ void sx_lifeline_tell(struct sx_lifeline *lifeline, int lost_rank) {
     tell_all(lifeline, WORD_LOST, lost_rank);
 }
 
-static void note_lost(struct sx_lifeline *lifeline, int rank) {
+static void note_lost(struct sx_lifeline *lifeline, int rank, const char *why) {
     if (lifeline->gone[rank])
         return;
     lifeline->gone[rank] = true;
-    lifeline->lost(lifeline->context, rank);
+    lifeline->lost(lifeline->context, rank, why);
     if (lifeline->rank == 0)
         tell_all(lifeline, WORD_LOST, rank);
 }
@@ -244,13 +252,17 @@ static void note_lost(struct sx_lifeline *lifeline, int rank) {
 /* Something has come from the rank, or its connection is closed. */
 static void hear(struct sx_lifeline *lifeline, int rank) {
     struct note note;
+    char why[96];
+    errno = 0;
     if (!read_all(lifeline->sockets[rank], &note, sizeof note, 1000)) {
-        note_lost(lifeline, rank);
-        lifeline->gone[rank] = true;
+        const int problem = errno;
+        snprintf(why, sizeof why, "the connection to it %s%s", problem ? "failed: " : "was closed",
+                 problem ? strerrordesc_np(problem) : "");
+        note_lost(lifeline, rank, why);
     } else if (note.word == WORD_BYE)
         lifeline->gone[rank] = true;
     else if (note.word == WORD_LOST && note.rank < (uint32_t)lifeline->size)
-        note_lost(lifeline, (int)note.rank);
+        note_lost(lifeline, (int)note.rank, NULL);
 }
 
 static void *watch(void *argument) {
@@ -272,8 +284,8 @@ static void *watch(void *argument) {
     return NULL;
 }
 
-enum sx_status sx_lifeline_watch(struct sx_lifeline *lifeline, void (*lost)(void *context, int rank),
-                                 void *context, struct sx_error *error) {
+enum sx_status sx_lifeline_watch(struct sx_lifeline *lifeline, sx_lifeline_lost lost, void *context,
+                                 struct sx_error *error) {
     lifeline->lost = lost;
     lifeline->context = context;
     if (pthread_create(&lifeline->thread, NULL, watch, lifeline) != 0)

@@ -11,10 +11,10 @@ struct sx_lifeline;
 /* Collective. `interface` NULL: the first that is up and not the loopback. Nothing listens afterwards. */
 SX_MUST_CHECK enum sx_status sx_lifeline_open(struct sx_bootstrap *boot, const char *interface,
                                               struct sx_lifeline **out_lifeline, struct sx_error *error);
-/* lost(context, rank) is called by a thread of the life line from now on. */
-SX_MUST_CHECK enum sx_status sx_lifeline_watch(struct sx_lifeline *lifeline,
-                                               void (*lost)(void *context, int rank), void *context,
-                                               struct sx_error *error);
+/* lost(context, rank, why) is called by a thread of the life line from now on; why: see transport.h. */
+typedef void (*sx_lifeline_lost)(void *context, int rank, const char *why);
+SX_MUST_CHECK enum sx_status sx_lifeline_watch(struct sx_lifeline *lifeline, sx_lifeline_lost lost,
+                                               void *context, struct sx_error *error);
 /* All ranks hear that one is lost, found by other means. From any thread. */
 void sx_lifeline_tell(struct sx_lifeline *lifeline, int lost_rank);
 /* `orderly`: says goodbye, so that the others don't take this rank for lost. Else they do, if they have not

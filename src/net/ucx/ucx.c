@@ -95,15 +95,17 @@ static enum sx_status connect_workers(struct sx_ucx *ucx, struct sx_bootstrap *b
 
 /* ---- the transport ---- */
 
-static void take_lost(void *context, int rank) {
+static void take_lost(void *context, int rank, const char *why) {
     struct sx_ucx *ucx = context;
     atomic_store(&ucx->is_lost, true);
-    ucx->events->lost(ucx->context, rank);
+    ucx->events->lost(ucx->context, rank, why);
 }
 
-void sx_ucx_lost(struct sx_ucx *ucx, int rank) {
+void sx_ucx_lost(struct sx_ucx *ucx, int rank, ucs_status_t status) {
+    char why[96];
+    snprintf(why, sizeof why, "UCX: %s", ucs_status_string(status));
     sx_lifeline_tell(ucx->lifeline, rank);
-    take_lost(ucx, rank);
+    take_lost(ucx, rank, why);
 }
 
 static enum sx_status start(struct sx_transport *transport, const struct sx_transport_events *events,

@@ -59,7 +59,7 @@ SX_MUST_CHECK enum sx_status sx_ucx_set_handler(struct sx_ucx *ucx, struct sx_er
 void sx_ucx_send(struct sx_transport *transport, int rank, const struct sx_frame *frame,
                  struct sx_buffer *buffer, size_t bytes);
 /* What is sent to the rank, or comes from it, does not arrive. */
-void sx_ucx_lost(struct sx_ucx *ucx, int rank);
+void sx_ucx_lost(struct sx_ucx *ucx, int rank, ucs_status_t status);
 /* The network thread waits until something comes, or the wake descriptor is written to. */
 void sx_ucx_wait(struct sx_ucx *ucx);
 /* Lets the network thread run something, and waits until it has. */

@@ -13,7 +13,7 @@
 static void end_sending(struct sx_ucx_transfer *transfer, ucs_status_t status) {
     struct sx_ucx *ucx = transfer->ucx;
     if (status != UCS_OK)
-        sx_ucx_lost(ucx, transfer->rank);
+        sx_ucx_lost(ucx, transfer->rank, status);
     sx_buffer_release(transfer->buffer);
     ucx->events->sent(ucx->context, transfer->rank, &transfer->header.frame, transfer->bytes);
     free(transfer);
@@ -85,7 +85,7 @@ static void end_receiving(struct sx_ucx_transfer *transfer, ucs_status_t status)
                               transfer->bytes);
     } else {
         sx_buffer_release(transfer->buffer);
-        sx_ucx_lost(ucx, transfer->rank);
+        sx_ucx_lost(ucx, transfer->rank, status);
     }
     free(transfer);
 }
