@@ -92,12 +92,14 @@ static void set_options(const struct sx_lifeline *lifeline, int fd) {
     setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout_ms, sizeof timeout_ms);
 }
 
+/* False with errno 0: the other end has closed it, or nothing has come in time. */
 static bool read_all(int fd, void *data, size_t bytes, int timeout_ms) {
     for (size_t done = 0; done < bytes;) {
         struct pollfd ready = {.fd = fd, .events = POLLIN};
         const int n = poll(&ready, 1, timeout_ms);
         if (n < 0 && errno == EINTR)
             continue;
+        errno = 0;
         const ssize_t got = n > 0 ? read(fd, (char *)data + done, bytes - done) : 0;
         if (got < 0 && errno == EINTR)
             continue;
@@ -253,7 +255,6 @@ static void note_lost(struct sx_lifeline *lifeline, int rank, const char *why) {
 static void hear(struct sx_lifeline *lifeline, int rank) {
     struct note note;
     char why[96];
-    errno = 0;
     if (!read_all(lifeline->sockets[rank], &note, sizeof note, 1000)) {
         const int problem = errno;
         snprintf(why, sizeof why, "the connection to it %s%s", problem ? "failed: " : "was closed",
