@@ -431,6 +431,19 @@ static bool test_page_index(struct table table) {
         sx_scan_progress(scan, &pruned);
         assert(atomic_load(&taken.groups) == 1 && pruned.pruned_rows > 55000);
         sx_scan_close(scan);
+        scan = open_table(&fixture, &table, NULL, 0,
+                          NULL); /* a row group without its first pages is read whole */
+        sx_scan_restrict(scan, 1, 15, 1000);
+        take_by(scan, 1, &taken);
+        for (int64_t row = 0; row < 60000; row++)
+            assert(taken.rows[row] == 1 || (row < 1500 && taken.rows[row] == 0));
+        sx_scan_progress(scan, &pruned);
+        assert(pruned.pruned_rows > 0 && pruned.pruned_rows <= 1500 && pruned.read_bytes <= whole.read_bytes);
+        if (variant->cache_bytes == 0)
+            assert(pruned.read_bytes == whole.read_bytes);
+        else if (variant->cache_bytes > (size_t)1 << 20)
+            assert(pruned.read_bytes == 0);
+        sx_scan_close(scan);
     }
     free(taken.rows);
     fixture_destroy(&fixture);
