@@ -55,7 +55,7 @@ struct sx_transport_events {
                      size_t bytes);
     /* The bytes of a frame given to `send` have gone, or never will; once for each. */
     void (*sent)(void *context, int rank, const struct sx_frame *frame, size_t bytes);
-    /* A rank is gone without a word. why: how that was noticed; NULL: another rank said so. */
+    /* A rank is gone without a word. why: how that was noticed; NULL: by another rank, or not known. */
     void (*lost)(void *context, int rank, const char *why);
 };
 

@@ -273,8 +273,26 @@ static enum sx_status walk_chunk(const struct fetch *fetch, struct sx_page_walk 
     return SX_OK;
 }
 
+/* That the pages of a whole chunk, from `first` on, are those by which rows were left out. */
+static enum sx_status check_index(const struct sx_page_places *places, const struct sx_page_list *list,
+                                  int first, struct sx_error *error) {
+    int n = 0;
+    for (int i = first; i < list->count; i++) {
+        if (list->pages[i].kind == SX_PAGE_DICTIONARY)
+            continue;
+        const int64_t rows = n < places->count ? places->places[n].rows : 0;
+        if (list->pages[i].n_values != rows)
+            return sx_error_set(error, SX_FILE, "page %d: it has %lld values, but %lld by the offset index",
+                                i - first, (long long)list->pages[i].n_values, (long long)rows);
+        n++;
+    }
+    return SX_OK;
+}
+
 static enum sx_status walk_column(struct fetch *fetch, int column, struct sx_page_list *list,
                                   struct sx_error *error) {
+    const struct sx_page_places *index = scan_index(fetch->selection, column);
+    const int first = list->count;
     struct sx_page_walk walk = {
         .column = scan_column(fetch->scan, fetch->unit, column),
         .chunk = scan_chunk(fetch->scan, fetch->unit, column),
@@ -282,7 +300,8 @@ static enum sx_status walk_column(struct fetch *fetch, int column, struct sx_pag
     };
     if (scan_places(fetch->selection, column))
         return walk_places(fetch, &walk, column, error);
-    return walk_chunk(fetch, &walk, &fetch->spans[fetch->first_span[column]], error);
+    SX_TRY(walk_chunk(fetch, &walk, &fetch->spans[fetch->first_span[column]], error));
+    return index ? check_index(index, list, first, error) : SX_OK;
 }
 
 static enum sx_status own_column(struct fetch *fetch, int column, struct sx_buffer **out_owner,

@@ -163,18 +163,18 @@ static enum sx_status narrow_by_column(struct sx_scan *scan, const struct scan_u
     return SX_OK;
 }
 
-/* Whether the pages that are left out save less than it costs to ask for each of the others: a GPU takes 12
- * us a page (an H200), in which its link brings 600 KB. A whole chunk is also what other scans ask for. */
-static bool is_nearly_whole(const struct scan_selection *selection, const struct sx_page_places *places,
-                            const struct sx_chunk_meta *chunk) {
-    enum { LEAST_LEFT_OUT = 8 }; /* one byte in so many */
-    int64_t left_out_bytes = 0;
+/* Whether less than one byte in LEAST_LEFT_OUT of the chunk's pages is left out. Each of the others would be
+ * asked for by itself (a GPU takes 12 us for one), and a whole chunk is also what other scans ask for. */
+static bool is_nearly_whole(const struct scan_selection *selection, const struct sx_page_places *places) {
+    enum { LEAST_LEFT_OUT = 8 };
+    int64_t bytes = 0, left_out_bytes = 0;
     for (int p = 0; p < places->count; p++) {
         const struct sx_page_place *place = &places->places[p];
+        bytes += place->stored_bytes;
         if (!sx_row_ranges_touch(&selection->rows, place->first_row, place->rows))
             left_out_bytes += place->stored_bytes;
     }
-    return left_out_bytes < chunk->stored_bytes / LEAST_LEFT_OUT;
+    return left_out_bytes < bytes / LEAST_LEFT_OUT;
 }
 
 static bool is_tested(const struct tests *tests, int column) {
@@ -189,7 +189,8 @@ static enum sx_status narrow_by_pages(struct sx_scan *scan, const struct scan_un
                                       struct sx_error *error) {
     int64_t n_rows = scan_unit_rows(scan, unit);
     selection->places = SX_ARENA_ARRAY(&selection->arena, scan->n_columns, struct sx_page_places);
-    if (!selection->places)
+    selection->is_whole = SX_ARENA_ARRAY(&selection->arena, scan->n_columns, bool);
+    if (!selection->places || !selection->is_whole)
         return sx_error_set(error, SX_OUT_OF_MEMORY, "out of memory: no memory for a page index");
     for (int c = 0; c < scan->n_columns && selection->rows.count > 0; c++)
         if (is_tested(tests, c))
@@ -199,10 +200,9 @@ static enum sx_status narrow_by_pages(struct sx_scan *scan, const struct scan_un
     if (kept == n_rows)
         selection->places = NULL;
     for (int c = 0; selection->places && kept > 0 && c < scan->n_columns; c++) {
-        struct sx_page_places *places = &selection->places[c];
         SX_TRY(read_places(scan, unit, c, selection, error));
-        if (places->places && is_nearly_whole(selection, places, scan_chunk(scan, unit, c)))
-            *places = (struct sx_page_places){0};
+        const struct sx_page_places *places = &selection->places[c];
+        selection->is_whole[c] = places->places && is_nearly_whole(selection, places);
     }
     return SX_OK;
 }

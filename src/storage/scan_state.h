@@ -105,10 +105,16 @@ struct scan_selection {
     struct sx_arena arena;
     struct sx_row_ranges rows;     /* none: pruned */
     struct sx_page_places *places; /* for each column of the request; NULL: every page is wanted */
+    bool *is_whole;                /* for each of them: read as a whole, though some pages are not wanted */
 };
+/* NULL: the column's chunk has no page index, or every page of it is wanted. */
+static inline const struct sx_page_places *scan_index(const struct scan_selection *selection, int column) {
+    return selection->places && selection->places[column].places ? &selection->places[column] : NULL;
+}
 /* NULL: the column's chunk is read as a whole. */
 static inline const struct sx_page_places *scan_places(const struct scan_selection *selection, int column) {
-    return selection->places && selection->places[column].places ? &selection->places[column] : NULL;
+    const struct sx_page_places *places = scan_index(selection, column);
+    return places && !selection->is_whole[column] ? places : NULL;
 }
 
 /* How much a way of pruning looked at and dropped; it is given up when it does not pay. */

@@ -260,7 +260,7 @@ def check_links(tables):
     nccl = {**base, "STACHIO_TRANSPORT": "nccl"}
     for way in base, nccl:
         with environment(**way):
-            for sql in QUERIES + TEXT_QUERIES:
+            for sql in (*QUERIES, *TEXT_QUERIES, FILTERED):
                 for compression in "off", "on", "auto":
                     check_equal(tables, DuckDB(tables), sql, "--fallback", "forbid", "--device", "cuda", "--shuffle-compression", compression)
     with environment(**base):

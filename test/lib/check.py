@@ -78,7 +78,7 @@ class Checks:
         print(f"{self.passed} passed, {len(self.failures)} failed{when}", flush=True)
 
     def end_early(self, *_):
-        """The time for the script is over (timeout, or CTest)."""
+        """The time for the script is over (scripts/gpu_tests.sh)."""
         self.summarise(" until it was ended")
         os._exit(128 + signal.SIGTERM)
 

@@ -2,14 +2,33 @@
 #ifndef TEST_UNIT_STORAGE_TAKEN_H
 #define TEST_UNIT_STORAGE_TAKEN_H
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
 #include "storage/scan.h"
 #include "unit/storage_files.h"
 
-/* What storages are made with. */
+/* What storages are made with: every test runs with each of the variants. */
 static const struct sx_storage_options *variant;
+static const struct sx_storage_options variants[] = {
+    {0},
+    {.cache_bytes = (size_t)256 << 20},
+    {.cache_bytes = (size_t)200 << 10},
+    {.io = SX_IO_DIRECT},
+    {.io = SX_IO_DIRECT, .cache_bytes = (size_t)256 << 20},
+    {.io = SX_IO_AUTO, .page_cache_bytes = 1},
+};
+
+/* False: the scratch folder's file system lacks what it needs. */
+static inline bool use_variant(size_t i) {
+    const int fd = open(write_whole("direct", "", 0), O_RDONLY | O_DIRECT);
+    const bool has_direct = fd >= 0;
+    if (has_direct)
+        close(fd);
+    variant = &variants[i];
+    return variant->io != SX_IO_DIRECT || has_direct;
+}
 
 struct fixture {
     struct sx_pool *pool;

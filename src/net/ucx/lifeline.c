@@ -38,7 +38,6 @@ struct place {
 
 struct sx_lifeline {
     int rank, size;
-    bool is_one_host;
     int *sockets; /* per rank; -1: none. All but rank 0 have only the one to rank 0 */
     bool *gone;   /* per rank: has said goodbye, or is lost */
     int stop;     /* eventfd */
@@ -78,12 +77,23 @@ static enum sx_status find_address(const char *interface, struct place *place, s
                      : sx_error_set(error, SX_USAGE, "no network interface is up");
 }
 
-/* A host that dies without a word is noticed within about 5 seconds. On one host the system closes what a
- * dead process had, and that nothing comes for a while only means that it is busy. */
-static void set_options(const struct sx_lifeline *lifeline, int fd) {
+static bool is_loopback(int fd) {
+    struct sockaddr_storage peer;
+    socklen_t length = sizeof peer;
+    if (getpeername(fd, (struct sockaddr *)&peer, &length) != 0)
+        return false;
+    if (peer.ss_family == AF_INET6)
+        return IN6_IS_ADDR_LOOPBACK(&((struct sockaddr_in6 *)&peer)->sin6_addr);
+    return peer.ss_family == AF_INET &&
+           ntohl(((struct sockaddr_in *)&peer)->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+}
+
+/* A host that dies without a word is noticed within about 5 seconds. Over the loopback the system closes what
+ * a dead process had, and that nothing comes for a while only means that it is busy. */
+static void set_options(int fd) {
     const int on = 1, idle_s = 2, interval_s = 1, count = 3, timeout_ms = 5000;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    if (lifeline->is_one_host)
+    if (is_loopback(fd))
         return;
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
@@ -99,7 +109,8 @@ static bool read_all(int fd, void *data, size_t bytes, int timeout_ms) {
         const int n = poll(&ready, 1, timeout_ms);
         if (n < 0 && errno == EINTR)
             continue;
-        errno = 0;
+        if (n >= 0)
+            errno = 0;
         const ssize_t got = n > 0 ? read(fd, (char *)data + done, bytes - done) : 0;
         if (got < 0 && errno == EINTR)
             continue;
@@ -154,7 +165,7 @@ static enum sx_status accept_ranks(struct sx_lifeline *lifeline, const struct pl
             close(fd); /* a stranger */
             continue;
         }
-        set_options(lifeline, fd);
+        set_options(fd);
         lifeline->sockets[hello.rank] = fd;
         missing--;
     }
@@ -167,10 +178,11 @@ static enum sx_status connect_first(struct sx_lifeline *lifeline, const struct p
     const int fd = socket(place->address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd >= 0) {
         lifeline->sockets[0] = fd;
-        set_options(lifeline, fd);
         if (connect(fd, (const struct sockaddr *)&place->address, place->length) == 0 &&
-            write_all(fd, &hello, sizeof hello))
+            write_all(fd, &hello, sizeof hello)) {
+            set_options(fd);
             return SX_OK;
+        }
     }
     return sx_error_set(error, SX_RANK_LOST, "connecting to rank 0: %s", strerror(errno));
 }
@@ -211,12 +223,8 @@ enum sx_status sx_lifeline_open(struct sx_bootstrap *boot, const char *interface
             close(stop);
         return status;
     }
-    *lifeline = (struct sx_lifeline){.rank = boot->rank,
-                                     .size = boot->size,
-                                     .is_one_host = boot->is_one_host,
-                                     .sockets = sockets,
-                                     .gone = gone,
-                                     .stop = stop};
+    *lifeline = (struct sx_lifeline){
+        .rank = boot->rank, .size = boot->size, .sockets = sockets, .gone = gone, .stop = stop};
     for (int r = 0; r < boot->size; r++)
         sockets[r] = -1;
     if (status == SX_OK)
