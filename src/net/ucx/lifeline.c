@@ -78,7 +78,7 @@ static enum sx_status find_address(const char *interface, struct place *place, s
 }
 
 static bool is_loopback(int fd) {
-    struct sockaddr_storage peer;
+    struct sockaddr_storage peer = {0};
     socklen_t length = sizeof peer;
     if (getpeername(fd, (struct sockaddr *)&peer, &length) != 0)
         return false;
