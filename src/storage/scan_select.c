@@ -164,7 +164,7 @@ static enum sx_status narrow_by_column(struct sx_scan *scan, const struct scan_u
 }
 
 /* Whether less than one byte in LEAST_LEFT_OUT of the chunk's pages is left out. Each of the others would be
- * asked for by itself (a GPU takes 12 us for one), and a whole chunk is also what other scans ask for. */
+ * asked for, and brought to a GPU, by itself, and a whole chunk is also what other scans ask for. */
 static bool is_nearly_whole(const struct scan_selection *selection, const struct sx_page_places *places) {
     enum { LEAST_LEFT_OUT = 8 };
     int64_t bytes = 0, left_out_bytes = 0;

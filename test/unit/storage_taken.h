@@ -9,7 +9,7 @@
 #include "storage/scan.h"
 #include "unit/storage_files.h"
 
-/* What storages are made with: every test runs with each of the variants. */
+/* What storages are made with; tests of scans, also of damaged files, run with each of the variants. */
 static const struct sx_storage_options *variant;
 static const struct sx_storage_options variants[] = {
     {0},

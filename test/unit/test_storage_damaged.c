@@ -92,7 +92,7 @@ static enum sx_status take_from_40(struct fixture *fixture, const struct table *
     return error->status;
 }
 
-/* An offset index that tells of other rows than pages have never loses any, in chunks that are read whole. */
+/* An offset index that tells of other rows than the pages have is an error, also in chunks read whole. */
 static void test_shifted(const char *path) {
     struct fixture fixture = fixture_create(0, 0);
     struct table table = {.names = {"a", "b"}, .types = {big, text}, .n_files = 1, .n_columns = 2};

@@ -1,6 +1,5 @@
 /* Scans: whole tables, pruning that never loses a row, several callers, cold files, little memory,
- * cancelling. Values are functions of the row number, so the row numbers that come out
- * tell all. */
+ * cancelling. Values are functions of the row number, so the row numbers that come out tell all. */
 #include <fcntl.h>
 #include <math.h>
 #include <sys/stat.h>
