@@ -10,7 +10,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "lib"))
 
-from check import Checks, require, scratch_directory, skip
+from check import SANITIZED, Checks, require, scratch_directory, skip
 from oracle import stachio_command
 
 import duckdb
@@ -319,7 +319,7 @@ def make_tables(directory):
 
 
 def main():
-    if os.environ.get("BUILD_TYPE") in ("Asan", "Tsan"):
+    if SANITIZED:
         skip("a sanitizer can't be loaded into Python")
     checks, library = Checks(), load_library()
     with scratch_directory() as scratch:

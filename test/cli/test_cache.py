@@ -14,7 +14,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "lib"))
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from check import Checks, require, scratch_directory
+from check import SANITIZED, Checks, require, scratch_directory
 from damage import garbled_compression
 from device import INFLATE_ALL, need_device
 from oracle import TIMEOUT_S, DuckDB, Tables, difference, open_pipe, parse_csv, run_stachio, stachio_command
@@ -160,7 +160,7 @@ def check_damaged(scratch, codec):
 
 
 def cases(scratch):
-    for layout in LAYOUTS:
+    for layout in LAYOUTS[1::2] if SANITIZED else LAYOUTS:  # snappy, zstd, gzip
         name = " ".join(map(str, layout))
         tables = make_tables(os.path.join(scratch, name), layout)
         yield f"hits, {name}", functools.partial(check_hits, tables)

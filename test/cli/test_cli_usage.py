@@ -13,7 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "lib"))
 
 import duckdb
 
-from check import Checks, require, scratch_directory
+from check import SANITIZED, Checks, require, scratch_directory
 from oracle import TIMEOUT_S, Tables, query_stachio, run_stachio, stachio_command
 from test_interrupt import has_handler
 
@@ -51,7 +51,6 @@ SESSIONS = {
         ["n", "3", "part", "0"],
     "CREATE TABLE x AS SELECT 5 AS five LIMIT 0; INSERT INTO x SELECT id FROM t WHERE id = 9; FROM x": ["Count", "0", "Count", "1", "five", "9"],
 }
-IS_SLOW = os.environ.get("BUILD_TYPE") in ("Asan", "Tsan")
 
 # What people get wrong: SQL (bytes: of a file), the exit status, and what stderr must match besides "stachio: ".
 MISTAKES = [
@@ -295,7 +294,7 @@ def check_progress(tables):
     run = query_stachio(tables, "SELECT sum(i) FROM big").succeeded()
     require(not run.error, f"{run}\nprogress without a terminal")
     options = [*tables.options(), "--format", "csv", "--progress", "always"]
-    product = f"FROM big a, big b WHERE a.i + b.i = 3 AND b.i < {200 if IS_SLOW else 5000}"
+    product = f"FROM big a, big b WHERE a.i + b.i = 3 AND b.i < {200 if SANITIZED else 5000}"
     run = run_stachio([*options, "-c", f"SELECT sum(a.i % 7) {product}"])
     require(re.search(r"rows|running", run.succeeded().error), f"{run}\nno progress")
 
@@ -303,14 +302,14 @@ def check_progress(tables):
 def check_interrupt(tables, sql, *options):
     command = [*stachio_command(), *tables.options(), "--format", "csv", *options, "-c", sql]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    time.sleep(3 if IS_SLOW else 1)
+    time.sleep(3 if SANITIZED else 1)
     require(process.poll() is None, "the query is too quick to be interrupted")
     started = time.monotonic()
     process.send_signal(signal.SIGINT)
     out, error = process.communicate(timeout=TIMEOUT_S)
     took = time.monotonic() - started
     require(process.returncode == INTERRUPTED and not out, f"status {process.returncode}, {out!r}, {error!r}")
-    require(IS_SLOW or took < (1.5 if os.environ.get("STACHIO_DEVICE") == "cuda" else 0.5), f"took {took:.3f} s")  # a driver's end takes its time
+    require(SANITIZED or took < (1.5 if os.environ.get("STACHIO_DEVICE") == "cuda" else 0.5), f"took {took:.3f} s")  # a driver's end takes its time
 
 
 def end_by(process, number):
@@ -319,7 +318,7 @@ def end_by(process, number):
         deadline = time.monotonic() + TIMEOUT_S
         while not has_handler(process.pid) and process.poll() is None and time.monotonic() < deadline:
             time.sleep(0.01)
-        time.sleep(3 if IS_SLOW else 1)
+        time.sleep(3 if SANITIZED else 1)
         require(process.poll() is None, f"status {process.returncode} before the signal")
         process.send_signal(number)
         process.wait(10)
@@ -362,7 +361,7 @@ def check_unread_pipe(tables, scratch):
 def check_ignored_signals():
     command = ["sh", "-c", "trap '' HUP INT; exec \"$@\"", "sh", *stachio_command(), "--format", "csv"]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    time.sleep(3 if IS_SLOW else 1)
+    time.sleep(3 if SANITIZED else 1)
     process.send_signal(signal.SIGHUP)
     process.send_signal(signal.SIGINT)
     time.sleep(0.5)

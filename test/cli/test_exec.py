@@ -11,11 +11,11 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "lib"))
 
 import duckdb
 
-from check import Checks, require, scratch_directory
+from check import SANITIZED, Checks, require, scratch_directory
 from oracle import DuckDB, Tables, ask_stachio, difference, run_stachio
 
 MOST = 2**63 - 1
-OUTER_ROWS = 200 if os.environ.get("BUILD_TYPE") in ("Asan", "Tsan") else 3000
+OUTER_ROWS = 200 if SANITIZED else 3000
 TABLES = {
     # s is a number where ok; several row groups, so that what the first ones cost and drop is known at the others
     "steps": "SELECT i, i % 2 = 0 AS ok, i % 7 AS k, CASE WHEN i % 2 = 0 THEN (i % 50)::VARCHAR ELSE 'x' END AS s "

@@ -8,7 +8,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "lib"))
 
-from check import Checks, require, scratch_directory, skip
+from check import SANITIZED, Checks, require, scratch_directory, skip
 from damage import column_offset, garbled_compression, replace_at, write_sound, wrong_crc
 from device import CUFILE, EMULATED, INFLATE_ALL
 from oracle import DuckDB, check_equal, run_stachio
@@ -20,7 +20,7 @@ LAYOUTS = (("none", "1.0", False, True), ("snappy", "1.0", False, True), ("snapp
            ("brotli", "1.0", False, False))
 # Those that are tried with the caches and with faults.
 STRAIGHT = [layout for layout in LAYOUTS if layout[3]][:3]
-if os.environ.get("BUILD_TYPE") in ("Asan", "Tsan"):  # the emulator is slow
+if SANITIZED:  # the emulator is slow
     LAYOUTS, STRAIGHT = LAYOUTS[:2] + LAYOUTS[4:5], STRAIGHT[:2]
 QUERIES = ("SELECT k, count(*) AS n, sum(v) AS s, min(t) AS t FROM t WHERE v % 7 <> 3 GROUP BY k ORDER BY k",
            "SELECT v, t FROM t WHERE v BETWEEN 2040 AND 2070 ORDER BY v", "SELECT count(*) AS n FROM t",

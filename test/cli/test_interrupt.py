@@ -12,16 +12,15 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "lib"))
 
 import duckdb
 
-from check import Checks, require, scratch_directory
+from check import SANITIZED, Checks, require, scratch_directory
 from oracle import TIMEOUT_S, Tables, stachio_command
 from test_shell import PROMPT, Shell
 
 DONE, INTERRUPTED = 0, 130
-IS_SLOW = os.environ.get("BUILD_TYPE") in ("Asan", "Tsan")
 IS_CUDA = os.environ.get("STACHIO_DEVICE") == "cuda"  # whose driver begins and ends processes one after the other
-LIMIT_S = 10.0 if IS_SLOW else 4.0 if IS_CUDA else 1.0  # what is aimed at is 0.2 s; this machine may be busy with other tests
+LIMIT_S = 10.0 if SANITIZED else 4.0 if IS_CUDA else 1.0  # what is aimed at is 0.2 s; this machine may be busy with other tests
 INTERRUPTS = int(os.environ.get("INTERRUPTS", "10"))  # of each query
-ROWS = 300_000 if IS_SLOW else 3_000_000
+ROWS = 300_000 if SANITIZED else 3_000_000
 STARTED_S = 1.0  # by then the shell is there, on a busy machine too
 LATEST_S = 1.5
 

@@ -12,7 +12,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "lib"))
 
 import duckdb
 
-from check import Checks, require, scratch_directory
+from check import SANITIZED, Checks, require, scratch_directory
 from oracle import TIMEOUT_S, DuckDB, Run, Tables, difference, run_stachio, stachio_command
 
 OUT_OF_MEMORY = 4
@@ -21,7 +21,6 @@ LIMIT_MB = 32
 # Above the limit and what the program takes for SELECT 1: footers, plans, thread stacks, what malloc keeps.
 ALLOWANCE_MB = 16
 ROWS, WIDE_COLUMNS = 1_000_000, 100
-IS_SANITIZED = os.environ.get("BUILD_TYPE") in ("Asan", "Tsan")
 
 # Query -> what stderr must name.
 TOO_LARGE = {
@@ -73,7 +72,7 @@ def measure(directory, arguments):
 
 def check_resident(run, peak_bytes, baseline_bytes):
     most = baseline_bytes + (LIMIT_MB + ALLOWANCE_MB) * MB
-    require(IS_SANITIZED or peak_bytes <= most, f"{run}\n{peak_bytes // MB} MB resident; allowed are {most // MB}")
+    require(SANITIZED or peak_bytes <= most, f"{run}\n{peak_bytes // MB} MB resident; allowed are {most // MB}")
 
 
 def options(tables, threads, limit=f"{LIMIT_MB}MB"):

@@ -22,14 +22,13 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "random"))
 
 import duckdb
 
-from check import JOBS, Failed
+from check import JOBS, SANITIZED, Failed
 from generate import make_query
 from oracle import Answer, DuckDB, Tables, ask_stachio, difference
 from server import servers
 from tables import TABLES, write_rank_files, write_tables
 
 SEED = int(os.environ.get("RANDOM_SEED", "1"))
-SANITIZED = os.environ.get("BUILD_TYPE") in ("Asan", "Tsan")
 COUNT = int(os.environ.get("RANDOM_QUERIES", "150" if SANITIZED else "1000"))
 ONLY = os.environ.get("RANDOM_ONLY")
 NUMBER = os.environ.get("RANDOM_NUMBER")

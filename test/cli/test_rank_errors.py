@@ -8,11 +8,10 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "lib"))
 
-from check import Checks, require, scratch_directory
+from check import SANITIZED, Checks, require, scratch_directory
 from ranks import make_tables, run_ranks, why_no_mpirun
 
 RANK_ERRORS = os.path.join(os.environ["BUILD_DIR"], "test", "rank_errors")
-SANITIZED = os.environ.get("BUILD_TYPE") in ("Asan", "Tsan")
 MOST_RANKS = 5
 ROUNDS, SECONDS = 100, 4.0
 

@@ -11,11 +11,10 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "lib"))
 
-from check import Checks, require, scratch_directory
+from check import SANITIZED, Checks, require, scratch_directory
 from ranks import Launched, listening, long_query, make_tables, per_rank, require_mpirun, run_ranks
 
 STACHIO = os.environ["STACHIO"]
-SANITIZED = os.environ.get("BUILD_TYPE") in ("Asan", "Tsan")
 # Seconds after the start: while MPI begins, while ranks connect, while tables are added.
 EARLY_MOMENTS = (0.05, 0.2, 0.4, 0.6, 0.8, 1.0, 1.3)
 # Seconds after the first answer.

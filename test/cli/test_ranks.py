@@ -17,12 +17,11 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from check import Checks, require, scratch_directory
+from check import SANITIZED, Checks, require, scratch_directory
 from damage import replace_at
 from oracle import DuckDB, Tables, ask_stachio, check_equal, run_stachio
 
 HERE = pathlib.Path(__file__).parent
-SANITIZED = os.environ.get("BUILD_TYPE") in ("Asan", "Tsan")
 ROW_GROUP_ROWS = 2048
 WAYS = [(2, None), (3, None), (3, 0), (5, 20000)]
 GROUPS, GROUP_ROWS = 12, 1000

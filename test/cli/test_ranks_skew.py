@@ -17,10 +17,9 @@ import numpy
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from check import Checks, require, scratch_directory
+from check import SANITIZED, Checks, require, scratch_directory
 from oracle import DuckDB, Tables, ask_stachio, check_equal
 
-SANITIZED = os.environ.get("BUILD_TYPE") in ("Asan", "Tsan")
 RANKS = (2, 3, 5)
 SHAPES = ("half", "zipf", "nulls", "two", "uniform", "sorted")
 ROWS, KEYS = 20000, 900

@@ -16,12 +16,11 @@ import numpy
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from check import Checks, require, scratch_directory
+from check import SANITIZED, Checks, require, scratch_directory
 from device import EMULATED, NCCL
 from oracle import Tables, DuckDB, check_equal, query_stachio
 
 IS_CUDA = os.environ.get("STACHIO_DEVICE") == "cuda"
-SANITIZED = os.environ.get("BUILD_TYPE") in ("Asan", "Tsan")
 ROWS = 12000
 DIRECTIONS = ("", " DESC", " NULLS FIRST", " DESC NULLS FIRST", " DESC NULLS LAST")
 # What is compared with the ends of ranges, over columns of `make_table`.

@@ -22,11 +22,10 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from check import Checks, require, scratch_directory
+from check import SANITIZED, Checks, require, scratch_directory
 from oracle import run_stachio, stachio_command
 from test_parquet_testing import ENGINE_TYPE
 
-IS_SLOW = os.environ.get("BUILD_TYPE") in ("Asan", "Tsan")
 ENCODINGS = ("auto", "plain", "dictionary", "v2")
 COMPRESSIONS = ("none", "snappy", "lz4", "zstd")
 REFUSAL_EXPECTED = re.compile("^bad-|corrupt|malformed")
@@ -472,7 +471,7 @@ def check_memory(scratch):
 def check_interrupts(scratch):
     source, directory = os.path.join(scratch, "interrupt.parquet"), os.path.join(scratch, "interrupted")
     duckdb.connect().execute(f"COPY (SELECT range AS id, 'some text ' || hash(range) AS text, hash(range) % 10 AS ten "
-                             f"FROM range({300_000 if IS_SLOW else 3_000_000})) TO {quote(source)}")
+                             f"FROM range({300_000 if SANITIZED else 3_000_000})) TO {quote(source)}")
     os.makedirs(directory)
     met = 0
     for number in range(8):

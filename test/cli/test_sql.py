@@ -14,9 +14,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "lib"))
 
 import duckdb
 
-from check import Checks, require, scratch_directory
+from check import SANITIZED, Checks, require, scratch_directory
 from oracle import DuckDB, Tables, ask_stachio, difference
-from sql_tables import ROWS, SANITIZED, write_query_tables, write_type_tables
+from sql_tables import ROWS, write_query_tables, write_type_tables
 
 ONLY = os.environ.get("SQL_ONLY", "")
 STEP = 3 if SANITIZED else 1  # every third statement where each takes ten times as long
@@ -53,8 +53,8 @@ def check_fallback(tables, sql, named):
     return run
 
 
-def check_statement(tables, duck, directive, sql, threads):
-    wanted, error = answer_of(duck, sql)
+def check_statement(tables, directive, sql, threads, wanted, error):
+    """wanted, error: DuckDB's (answer_of)."""
     if directive.startswith("falls back: "):
         run = check_fallback(tables, sql, directive.removeprefix("falls back: "))
     else:
@@ -81,8 +81,9 @@ def main():
             def check():
                 if not hasattr(local, "ducks"):
                     local.ducks = {name: DuckDB(tables) for name, tables in sets.items()}
+                wanted, error = answer_of(local.ducks[size], sql)
                 for threads in THREADS[size]:
-                    check_statement(sets[size], local.ducks[size], directive, sql, threads)
+                    check_statement(sets[size], directive, sql, threads, wanted, error)
             return f"{path.stem} {size}: {sql}", check
 
         checks.run_all([job(size, path, *statement) for path in sorted(pathlib.Path(__file__).parent.glob("sql/*.sql"))

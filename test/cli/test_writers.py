@@ -298,7 +298,7 @@ def written(write, directory):
 
 def check_variant(variant, directory):
     tables = written(variant.write, directory)
-    duck = DuckDB(written(variant.write_for_duckdb, directory + "-for-duckdb") if variant.write_for_duckdb else tables)
+    duck = DuckDB(written(variant.write_for_duckdb, directory + "-for-duckdb") if variant.write_for_duckdb else tables, in_memory=True)
     keys = sorted(KEYS & set(variant.columns))
 
     def check(sql, **options):

@@ -1,4 +1,5 @@
 /* Kernels on the host: fibers for threads, and the runtime's functions over malloc. */
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -21,7 +22,7 @@
 
 namespace emulator {
 
-thread_local place here;
+constinit thread_local place here;
 
 namespace {
 
@@ -59,6 +60,7 @@ struct warp {
 struct scheduler {
     std::vector<fiber> fibers;
     std::vector<int> running; /* fiber of each waiting thread, or -1 */
+    std::vector<char> is_at_barrier;
     std::vector<warp> warps;
     std::vector<unsigned char> shared;
     void *main_stack_pointer = nullptr, *main_fake_stack = nullptr;
@@ -113,8 +115,10 @@ scheduler::~scheduler() {
 
 void set_thread(unsigned t) {
     machine.current = t;
-    here.thread = dim3(t % here.block_size.x, t / here.block_size.x % here.block_size.y,
-                       t / here.block_size.x / here.block_size.y);
+    here.thread = t < here.block_size.x
+                      ? dim3(t, 0, 0) /* divisions take longer than many a thread */
+                      : dim3(t % here.block_size.x, t / here.block_size.x % here.block_size.y,
+                             t / here.block_size.x / here.block_size.y);
 }
 
 /* A fiber's code: threads that have not begun, until there are none; then those of the next block. */
@@ -162,6 +166,7 @@ void run_block(unsigned n_threads) {
     machine.n_threads = machine.n_left = n_threads;
     machine.next = machine.at_barrier = 0;
     machine.running.assign(n_threads, -1);
+    machine.is_at_barrier.assign(n_threads, 0);
     machine.warps.assign((n_threads + WARP - 1) / WARP, warp{});
     machine.fibers.reserve(MAX_THREADS + 1);
     /* each fiber that is begun here ends up waiting with one of the block's threads, or done with the last */
@@ -172,7 +177,8 @@ void run_block(unsigned n_threads) {
     }
     while (machine.n_left > 0)
         for (unsigned t = 0; t < n_threads; t++)
-            if (machine.running[t] >= 0)
+            if (machine.running[t] >= 0 &&
+                (!machine.is_at_barrier[t] || machine.at_barrier >= machine.n_left))
                 to_fiber(machine.running[t]);
 }
 
@@ -190,14 +196,14 @@ unsigned char *shared_memory() {
 void block_barrier() {
     const unsigned generation = machine.barrier_generation;
     machine.at_barrier++;
-    for (;;) {
-        if (generation != machine.barrier_generation)
-            return;
+    while (generation == machine.barrier_generation) {
         if (machine.at_barrier >= machine.n_left) {
             machine.at_barrier = 0;
             machine.barrier_generation++;
+            std::fill(machine.is_at_barrier.begin(), machine.is_at_barrier.end(), 0);
             return;
         }
+        machine.is_at_barrier[machine.current] = 1;
         yield();
     }
 }

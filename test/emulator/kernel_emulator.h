@@ -26,14 +26,15 @@
 
 struct dim3 {
     unsigned x, y, z;
-    dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
+    constexpr dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
 };
 
 namespace emulator {
 struct place {
     dim3 thread, block, block_size, grid_size;
 };
-extern thread_local place here;
+/* The model: found without a call (CMakeLists.txt). */
+extern constinit thread_local place here __attribute__((tls_model("initial-exec")));
 /* Runs `body` for every thread of every block; the caller is back when all have ended. */
 void launch(dim3 grid, dim3 block, size_t shared_bytes, const std::function<void()> &body);
 void check_stream(cudaStream_t stream);

@@ -9,6 +9,8 @@ import tempfile
 import traceback
 
 SKIPPED = 77
+# Each step takes about ten times as long: tests do less of what differs in its data alone.
+SANITIZED = os.environ.get("BUILD_TYPE") in ("Asan", "Tsan")
 # Cases of a script that run at the same time. Processes that use a GPU start one after the other, so they should be few.
 JOBS = int(os.environ.get("STACHIO_TEST_JOBS", 0)) or (4 if os.environ.get("STACHIO_DEVICE") == "cuda" else os.cpu_count())
 # Ranks share what they are asked, however little it is, but where a test says otherwise.
