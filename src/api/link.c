@@ -13,7 +13,7 @@ enum { REASON_BYTES = 128 };
 struct functions {
     sx_nccl_create_function create;
     sx_nccl_make_id_function make_id;
-    sx_nccl_begin_function begin;
+    sx_nccl_set_id_function set_id;
 };
 
 static struct functions find_functions(const struct stachio_db *db) {
@@ -21,7 +21,7 @@ static struct functions find_functions(const struct stachio_db *db) {
     return (struct functions){
         (sx_nccl_create_function)(uintptr_t)dlsym(library, "sx_nccl_create"),
         (sx_nccl_make_id_function)(uintptr_t)dlsym(library, "sx_nccl_make_id"),
-        (sx_nccl_begin_function)(uintptr_t)dlsym(library, "sx_nccl_begin"),
+        (sx_nccl_set_id_function)(uintptr_t)dlsym(library, "sx_nccl_set_id"),
     };
 }
 
@@ -38,7 +38,7 @@ static bool is_wanted(const char *transport) {
     return wanted && !strcmp(wanted, transport);
 }
 
-/* This rank's link, which has not begun, or why there is none. */
+/* This rank's link, which has no id yet, or why there is none. */
 static void create_link(const struct stachio_db *db, const struct functions *functions, struct sx_net *net,
                         struct sx_link **out_link, char reason[REASON_BYTES]) {
     struct sx_error error = {0};
@@ -46,7 +46,7 @@ static void create_link(const struct stachio_db *db, const struct functions *fun
         snprintf(reason, REASON_BYTES, "STACHIO_TRANSPORT=host");
     else if (is_shared(db, sx_net_size(net), sx_net_rank(net)))
         snprintf(reason, REASON_BYTES, "ranks share a GPU");
-    else if (!functions->create || !functions->make_id || !functions->begin)
+    else if (!functions->create || !functions->make_id || !functions->set_id)
         snprintf(reason, REASON_BYTES, "the CUDA library has no NCCL");
     else if (functions->create(db->backend, db->pool, out_link, &error) != SX_OK)
         snprintf(reason, REASON_BYTES, "%.100s", error.text);
@@ -65,9 +65,9 @@ static enum sx_status share_reason(struct sx_net *net, char reason[REASON_BYTES]
     return status;
 }
 
-/* What goes wrong here is a reason, too. Without an id nobody begins. */
-static enum sx_status begin_link(const struct functions *functions, struct sx_net *net, struct sx_link *link,
-                                 char reason[REASON_BYTES], struct sx_error *error) {
+/* What goes wrong here is a reason, too. */
+static enum sx_status share_id(const struct functions *functions, struct sx_net *net, struct sx_link *link,
+                               char reason[REASON_BYTES], struct sx_error *error) {
     struct sx_arena arena = {0};
     struct sx_error problem = {0};
     char id[SX_NCCL_ID_BYTES] = {0};
@@ -77,7 +77,7 @@ static enum sx_status begin_link(const struct functions *functions, struct sx_ne
         bytes = 0;
     enum sx_status status = sx_net_broadcast(net, 0, &arena, &data, &bytes, NULL, error);
     if (status == SX_OK && bytes == sizeof id)
-        (void)functions->begin(link, sx_net_rank(net), sx_net_size(net), data, &problem);
+        functions->set_id(link, sx_net_rank(net), sx_net_size(net), data);
     snprintf(reason, REASON_BYTES, "%.100s", problem.text);
     sx_arena_release(&arena);
     return status == SX_OK ? share_reason(net, reason, error) : status;
@@ -91,12 +91,56 @@ static enum sx_status find_link(struct stachio_db *db, struct sx_net *net, struc
     create_link(db, &functions, net, &link, reason);
     enum sx_status status = share_reason(net, reason, error);
     if (status == SX_OK && !*reason)
-        status = begin_link(&functions, net, link, reason, error);
+        status = share_id(&functions, net, link, reason, error);
     if (link && (*reason || status != SX_OK)) {
         link->ops->destroy(link, false);
         link = NULL;
     }
     *out_link = link;
+    return status;
+}
+
+static bool gives_up(void *net) {
+    return sx_net_check(net, NULL) != SX_OK;
+}
+
+/* Now, while there is another way if that fails. */
+static enum sx_status connect_now(struct sx_net *net, struct sx_link *link, char reason[REASON_BYTES],
+                                  struct sx_error *error) {
+    struct sx_error problem = {0};
+    if (link->ops->connect(link, gives_up, net, &problem) != SX_OK)
+        snprintf(reason, REASON_BYTES, "%.100s", problem.text);
+    return share_reason(net, reason, error);
+}
+
+/* How rows go from GPU to GPU. */
+struct ways {
+    struct sx_link *link;     /* NULL: by way of the host */
+    struct sx_puller *puller; /* NULL: by the link alone */
+    int n_pulls;              /* ranks */
+};
+
+static void drop(struct ways *ways) {
+    if (ways->link)
+        ways->link->ops->destroy(ways->link, false);
+    if (ways->puller)
+        ways->puller->ops->destroy(ways->puller);
+    *ways = (struct ways){0};
+}
+
+/* Pulls, where ranks reach each other's memory. A link that will hardly be needed connects when it is, which
+ * spares 0.4 s now. */
+static enum sx_status find_ways(struct stachio_db *db, struct sx_net *net, struct ways *out,
+                                char reason[REASON_BYTES], struct sx_error *error) {
+    bool all_pull = false;
+    SX_TRY(find_link(db, net, &out->link, reason, error));
+    if (!out->link)
+        return SX_OK;
+    enum sx_status status = sx_ranks_find_puller(db, net, &out->puller, &out->n_pulls, &all_pull, error);
+    if (status == SX_OK && !all_pull)
+        status = connect_now(net, out->link, reason, error);
+    if (status != SX_OK || *reason)
+        drop(out);
     return status;
 }
 
@@ -106,25 +150,26 @@ static int64_t choose_spin(const struct stachio_db *db) {
     return db->processors >= db->threads + NET_THREADS ? SPIN_NS : 0;
 }
 
-/* With pulls, where ranks reach each other's memory. Takes the link over. */
-static enum sx_status set_link(struct stachio_db *db, struct sx_net *net, struct sx_link *link,
+/* Takes the ways over. */
+static enum sx_status set_ways(struct stachio_db *db, struct sx_net *net, const struct ways *ways,
                                struct sx_error *error) {
-    struct sx_puller *puller = NULL;
-    int n = 0;
-    sx_net_set_spin(net, choose_spin(db));
-    SX_TRY(sx_net_set_link(net, link, error));
-    SX_TRY(sx_ranks_find_puller(db, net, &puller, &n, error));
-    if (!puller)
-        return SX_OK;
     const size_t length = strlen(db->network);
+    sx_net_set_spin(net, choose_spin(db));
+    const enum sx_status status = sx_net_set_link(net, ways->link, error);
+    if (!ways->puller)
+        return status;
+    if (status != SX_OK) {
+        ways->puller->ops->destroy(ways->puller);
+        return status;
+    }
     snprintf(db->network + length, sizeof db->network - length, "; %d ranks pull from each other's memory",
-             n + 1);
-    return sx_net_set_puller(net, puller, error);
+             ways->n_pulls + 1);
+    return sx_net_set_puller(net, ways->puller, error);
 }
 
 enum sx_status sx_ranks_link(struct stachio_db *db, struct sx_net *net, struct sx_error *error) {
     char reason[REASON_BYTES] = "", demand[REASON_BYTES] = ""; /* one rank's is all ranks' */
-    struct sx_link *link = NULL;
+    struct ways ways = {0};
     snprintf(db->network, sizeof db->network, "%s", sx_net_transport(net));
     if (sx_net_size(net) == 1)
         return SX_OK;
@@ -132,12 +177,12 @@ enum sx_status sx_ranks_link(struct stachio_db *db, struct sx_net *net, struct s
         snprintf(demand, sizeof demand, "STACHIO_TRANSPORT=nccl");
     SX_TRY(share_reason(net, demand, error));
     if (db->device.library)
-        SX_TRY(find_link(db, net, &link, reason, error));
-    if (*demand && !link)
+        SX_TRY(find_ways(db, net, &ways, reason, error));
+    if (*demand && !ways.link)
         return sx_error_set(error, SX_USAGE, "%s: %s", demand, *reason ? reason : "ranks run on processors");
     if (!db->device.library)
         return SX_OK;
     snprintf(db->network, sizeof db->network, "%.100s; GPU to GPU by %s%s", sx_net_transport(net),
-             link ? link->name : "the host's memory: ", link ? "" : reason);
-    return link ? set_link(db, net, link, error) : SX_OK;
+             ways.link ? ways.link->name : "the host's memory: ", ways.link ? "" : reason);
+    return ways.link ? set_ways(db, net, &ways, error) : SX_OK;
 }

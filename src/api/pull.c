@@ -61,19 +61,27 @@ static int allow_all(int me, int size, const struct functions *functions, struct
     return n;
 }
 
+static bool reach_each_other(int size, const bool *all) {
+    bool is_so = true;
+    for (int i = 0; i < size * size; i++)
+        is_so = is_so && (all[i] || i / size == i % size);
+    return is_so;
+}
+
 static enum sx_status meet(const struct stachio_db *db, struct sx_net *net, const struct functions *functions,
                            struct sx_puller *puller, const struct trial *own, struct trial *trials,
-                           bool *reached, bool *all, int *out_n, struct sx_error *error) {
+                           bool *reached, bool *all, int *out_n, bool *out_all, struct sx_error *error) {
     const int me = sx_net_rank(net), size = sx_net_size(net);
     SX_TRY(sx_net_gather(net, own, sizeof *own, trials, NULL, error));
     try_all(db, me, size, functions, puller, trials, reached);
     SX_TRY(sx_net_gather(net, reached, (size_t)size * sizeof *reached, all, NULL, error));
     *out_n = allow_all(me, size, functions, puller, all);
+    *out_all = reach_each_other(size, all);
     return SX_OK;
 }
 
 enum sx_status sx_ranks_find_puller(struct stachio_db *db, struct sx_net *net, struct sx_puller **out_puller,
-                                    int *out_n, struct sx_error *error) {
+                                    int *out_n, bool *out_all, struct sx_error *error) {
     const size_t size = (size_t)sx_net_size(net);
     const struct functions functions = find_functions(db);
     struct sx_puller *puller = NULL;
@@ -85,7 +93,7 @@ enum sx_status sx_ranks_find_puller(struct stachio_db *db, struct sx_net *net, s
     bool *reached = calloc(size * (size + 1), sizeof *reached);
     enum sx_status status =
         trials && reached
-            ? meet(db, net, &functions, puller, &own, trials, reached, reached + size, out_n, error)
+            ? meet(db, net, &functions, puller, &own, trials, reached, reached + size, out_n, out_all, error)
             : sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for %zu ranks", size);
     free(trials);
     free(reached);

@@ -23,9 +23,9 @@ enum stachio_status sx_ranks_open_one(const struct stachio_options *options, str
 /* Collective, before queries: rows go from GPU to GPU where all ranks can; db->network says so. */
 SX_MUST_CHECK enum sx_status sx_ranks_link(struct stachio_db *db, struct sx_net *net, struct sx_error *error);
 /* Collective, with sx_ranks_link: a puller, if this rank pulls from others, or they from it (*out_n of them);
- * else NULL. */
+ * else NULL. *out_all: each rank pulls from each other one, as all are told. */
 SX_MUST_CHECK enum sx_status sx_ranks_find_puller(struct stachio_db *db, struct sx_net *net,
-                                                  struct sx_puller **out_puller, int *out_n,
+                                                  struct sx_puller **out_puller, int *out_n, bool *out_all,
                                                   struct sx_error *error);
 /* Such a rank goes; rank 0 tells the others to. */
 void sx_ranks_leave(struct stachio_db *db);

@@ -26,6 +26,10 @@ struct sx_link;
 enum { SX_LINK_FLIGHTS = 3 };
 
 struct sx_link_ops {
+    /* Every rank calls it before its first `start`, or before each; only the first call does something. Where
+     * gives_up(context) becomes true it ends soon, as below. */
+    SX_MUST_CHECK enum sx_status (*connect)(struct sx_link *link, bool (*gives_up)(void *context),
+                                            void *context, struct sx_error *error);
     /* Room for a message that comes: one reference. */
     SX_MUST_CHECK enum sx_status (*allocate)(struct sx_link *link, size_t bytes,
                                              struct sx_buffer **out_buffer, struct sx_error *error);
@@ -52,12 +56,13 @@ struct sx_link {
     size_t round_bytes; /* of a rank in a round, to all others: more wait for the next one */
 };
 
-/* A round on its own. */
+/* A round on its own, of all ranks. */
 SX_MUST_CHECK static inline enum sx_status sx_link_exchange(struct sx_link *link,
                                                             const struct sx_link_part *sends, int n_sends,
                                                             const struct sx_link_part *receives,
                                                             int n_receives, bool (*gives_up)(void *context),
                                                             void *context, struct sx_error *error) {
+    SX_TRY(link->ops->connect(link, gives_up, context, error));
     SX_TRY(link->ops->start(link, 0, sends, n_sends, receives, n_receives, gives_up, context, error));
     return link->ops->finish(link, 0, gives_up, context, error);
 }

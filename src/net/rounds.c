@@ -325,7 +325,8 @@ static void exchange(struct sx_rounds *rounds, struct part_list *sends, struct p
     enum sx_status status = is_fine ? SX_OK : sx_error_set(&error, SX_OUT_OF_MEMORY, "no memory for a round");
     if (status == SX_OK) {
         find_room(rounds, receives);
-        if (sends->n + receives->n > 0)
+        status = rounds->link->ops->connect(rounds->link, gives_up, rounds, &error);
+        if (status == SX_OK && sends->n + receives->n > 0)
             status = take_off(rounds, sends, receives, &error);
     }
     if (status != SX_OK)

@@ -268,7 +268,10 @@ def check_links(tables):
         check_rounds("from rank ", ["received_bytes"])
         with environment(NCCL_EMULATOR_TELL="1"):
             run = run_stachio([*tables.options(), "-c", FILTERED, "--analyze", "--device", "cuda"]).succeeded()
-        require(b"filter of all ranks" in run.out and re.findall(r"sent (\d+)", run.error) == ["0"] * 3, f"a filter goes by pulls, too: {run}")
+        require(b"filter of all ranks" in run.out and not run.error, f"a filter goes by pulls, too, and nobody needs a communicator: {run}")
+        with environment(NCCL_EMULATOR_TELL="1"):
+            run = run_stachio(["bench", "exchange", "--sizes", "70000", "--device", "cuda"]).succeeded()
+        require(len(re.findall(r"sent [1-9]", run.error)) == 3, f"who needs one makes it: {run}")
         for sql in "SELECT count(*), sum(a.v) FROM wide a JOIN wide b ON a.v = b.v", "SELECT count(*), max(a.note) FROM texts a JOIN texts b ON a.phone = b.phone":
             for compression, is_packed in ("on", True), ("off", False):
                 run = run_stachio([*tables.options(), "-c", sql, "--analyze", "--device", "cuda",

@@ -102,14 +102,16 @@ static void *work(void *context) {
     assert(sx_device_open(&rank->device, 0, 1, &backend, &error) == SX_OK);
     void *library = rank->device.library;
     sx_nccl_create_function create = (sx_nccl_create_function)(uintptr_t)dlsym(library, "sx_nccl_create");
-    sx_nccl_begin_function begin = (sx_nccl_begin_function)(uintptr_t)dlsym(library, "sx_nccl_begin");
+    sx_nccl_set_id_function set_id = (sx_nccl_set_id_function)(uintptr_t)dlsym(library, "sx_nccl_set_id");
     sx_nccl_make_id_function make_id = (sx_nccl_make_id_function)(uintptr_t)dlsym(library, "sx_nccl_make_id");
     if (rank->number == 0)
         assert(make_id(id, &error) == SX_OK);
     pthread_barrier_wait(&step);
     assert(sx_pool_create(0, &rank->pool, NULL) == SX_OK);
     assert(create(backend, rank->pool, &rank->link, &error) == SX_OK);
-    assert(begin(rank->link, rank->number, RANKS, id, &error) == SX_OK);
+    set_id(rank->link, rank->number, RANKS, id);
+    for (int i = 0; i < 2; i++) /* the second time it is connected */
+        assert(rank->link->ops->connect(rank->link, goes_on, NULL, &error) == SX_OK);
     run(rank);
     rank->link->ops->destroy(rank->link, false);
     sx_device_close(&rank->device);

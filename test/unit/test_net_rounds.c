@@ -44,7 +44,8 @@ struct test_link {
     struct sx_link base;
     int rank;
     struct sx_pool *pool;
-    atomic_int allocations_left;          /* -1: any number */
+    atomic_int allocations_left; /* -1: any number */
+    bool is_connected;
     int rounds_left;                      /* until it breaks; -1: never */
     struct half *halves[SX_LINK_FLIGHTS]; /* of rounds under way */
     int n_halves[SX_LINK_FLIGHTS];
@@ -83,6 +84,17 @@ static bool are_done(struct half *halves, int n) {
     return true;
 }
 
+static enum sx_status connect_link(struct sx_link *base, bool (*gives_up)(void *context), void *context,
+                                   struct sx_error *error) {
+    struct test_link *link = (struct test_link *)base;
+    (void)gives_up;
+    (void)context;
+    if (link->rounds_left == 0 && !link->is_connected)
+        return sx_error_set(error, SX_INTERNAL, "it is broken");
+    link->is_connected = true;
+    return SX_OK;
+}
+
 static enum sx_status start(struct sx_link *base, int flight, const struct sx_link_part *sends, int n_sends,
                             const struct sx_link_part *receives, int n_receives,
                             bool (*gives_up)(void *context), void *context, struct sx_error *error) {
@@ -90,6 +102,7 @@ static enum sx_status start(struct sx_link *base, int flight, const struct sx_li
     const int n = n_sends + n_receives;
     (void)gives_up;
     (void)context;
+    assert(link->is_connected);
     if (link->rounds_left >= 0 && link->rounds_left-- == 0)
         return sx_error_set(error, SX_INTERNAL, "it is broken");
     struct half *halves = calloc((size_t)n + 1, sizeof *halves);
@@ -144,7 +157,7 @@ static void destroy(struct sx_link *base, bool clean) {
 }
 
 static void set_link(struct rank *rank, int allocations, int rounds) {
-    static const struct sx_link_ops ops = {allocate, start, finish, destroy};
+    static const struct sx_link_ops ops = {connect_link, allocate, start, finish, destroy};
     struct test_link *link = malloc(sizeof *link);
     assert(link);
     *link = (struct test_link){.base = {&ops, "a test's", ROUND_BYTES},
@@ -296,11 +309,13 @@ static void out_of_memory(struct rank *rank) {
     assert(sx_net_gather(rank->net, NULL, 0, NULL, NULL, NULL) == SX_OK);
 }
 
-/* Rank 2's link breaks in its third round: it counts as lost. */
+static int rounds_before_break;
+
+/* Rank 2's link breaks after some rounds, or does not connect: it counts as lost. */
 static void broken(struct rank *rank) {
     int64_t bytes[MOST_RANKS] = {0};
     struct sx_error error = {0};
-    set_link(rank, -1, sx_net_rank(rank->net) == 2 ? 3 : -1);
+    set_link(rank, -1, sx_net_rank(rank->net) == 2 ? rounds_before_break : -1);
     struct sx_channel *channel = open_channel(rank, 100000);
     meet(rank);
     send_all(rank, channel, bytes);
@@ -335,8 +350,10 @@ static void test_all(void) {
     run_ranks(3, out_of_memory);
     clear_hall();
     puller_copies = true;
-    run_ranks(3, broken);
-    clear_hall();
+    for (rounds_before_break = 0; rounds_before_break <= 3; rounds_before_break += 3) {
+        run_ranks(3, broken);
+        clear_hall();
+    }
     run_ranks(3, killed);
     clear_hall();
     puller_copies = false;

@@ -42,6 +42,9 @@ struct nccl_link {
     void *library;
     struct sx_stream *stream;
     struct cuda_stream *cuda; /* the same */
+    int rank, size;           /* of the communicator, */
+    ncclUniqueId id;
+    bool has_begun; /* which there is, or was */
     pthread_mutex_t lock;
     struct ncclComm *comm;   /* NULL: not begun, or given up; by the lock */
     struct sx_error failure; /* what it was given up for; by the lock */
@@ -164,6 +167,71 @@ static enum sx_status wait_for(struct nccl_link *link, const struct flight *flig
                : sx_error_set(error, SX_INTERNAL, "a round: %s", cudaGetErrorString(result));
 }
 
+/* ---- the communicator ---- */
+
+static bool is_late(void *context) {
+    return sx_clock_ns() > *(const int64_t *)context;
+}
+
+static int64_t in_seconds(int64_t seconds) {
+    return sx_clock_ns() + seconds * INT64_C(1000000000);
+}
+
+/* Ends what is on the device, too: a kernel that waits for a lost rank would keep whoever waits for the
+ * device, and who does may be whom the link's end waits for. */
+static void give_up(struct nccl_link *link, const struct sx_error *error) {
+    pthread_mutex_lock(&link->lock);
+    if (link->comm) {
+        (void)link->nccl.ncclCommAbort(link->comm);
+        link->failure = *error;
+    }
+    link->comm = NULL;
+    pthread_mutex_unlock(&link->lock);
+}
+
+struct patience {
+    bool (*gives_up)(void *context);
+    void *context;
+    int64_t until_ns;
+};
+
+static bool is_over(void *context) {
+    struct patience *patience = context;
+    return is_late(&patience->until_ns) || patience->gives_up(patience->context);
+}
+
+static enum sx_status begin(struct nccl_link *link, struct sx_error *error) {
+    struct nccl_config config = {.size = sizeof config,
+                                 .magic = nccl_config_magic,
+                                 .version = NCCL_CONFIG_VERSION,
+                                 .blocking = 0,
+                                 .cga_cluster_size = NCCL_UNDEFINED,
+                                 .min_ctas = NCCL_UNDEFINED,
+                                 .max_ctas = NCCL_UNDEFINED};
+    if (cuda_choose_device(link->cuda->device->ordinal) != cudaSuccess)
+        return sx_error_set(error, SX_INTERNAL, "a device: %s", cudaGetErrorString(cudaGetLastError()));
+    pthread_mutex_lock(&link->lock);
+    const int result =
+        link->nccl.ncclCommInitRankConfig(&link->comm, link->size, link->id, link->rank, &config);
+    pthread_mutex_unlock(&link->lock);
+    return check(&link->nccl, result, "ncclCommInitRankConfig", error);
+}
+
+static enum sx_status connect_link(struct sx_link *base, bool (*gives_up)(void *context), void *context,
+                                   struct sx_error *error) {
+    struct nccl_link *link = (struct nccl_link *)base;
+    struct patience patience = {gives_up, context, in_seconds(INIT_S)};
+    if (link->has_begun)
+        return SX_OK;
+    link->has_begun = true;
+    enum sx_status status = begin(link, error);
+    if (status == SX_OK)
+        status = settle(link, is_over, &patience, "the start of a communicator", error);
+    if (status != SX_OK)
+        give_up(link, error);
+    return status;
+}
+
 /* ---- a round ---- */
 
 static int send_part(struct nccl_link *link, const struct sx_link_part *part) {
@@ -199,18 +267,6 @@ static int issue(struct nccl_link *link, const struct sx_link_part *sends, int n
 
 static enum sx_status make_dropped(struct nccl_link *link, struct sx_error *error) {
     return link->dropped ? SX_OK : sx_buffer_create(link->stream->pool, PIECE_BYTES, &link->dropped, error);
-}
-
-/* Ends what is on the device, too: a kernel that waits for a lost rank would keep whoever waits for the
- * device, and who does may be whom the link's end waits for. */
-static void give_up(struct nccl_link *link, const struct sx_error *error) {
-    pthread_mutex_lock(&link->lock);
-    if (link->comm) {
-        (void)link->nccl.ncclCommAbort(link->comm);
-        link->failure = *error;
-    }
-    link->comm = NULL;
-    pthread_mutex_unlock(&link->lock);
 }
 
 /* With the lock held. What has been released before this flight does not use. */
@@ -303,14 +359,6 @@ static enum sx_status allocate(struct sx_link *base, size_t bytes, struct sx_buf
 
 /* ---- beginning and end ---- */
 
-static bool is_late(void *context) {
-    return sx_clock_ns() > *(const int64_t *)context;
-}
-
-static int64_t in_seconds(int64_t seconds) {
-    return sx_clock_ns() + seconds * INT64_C(1000000000);
-}
-
 static void end_communicator(struct nccl_link *link, bool clean) {
     struct sx_error error = {0};
     int64_t until_ns = in_seconds(END_S);
@@ -340,26 +388,13 @@ static void destroy(struct sx_link *base, bool clean) {
 }
 
 static const struct sx_link_ops ops = {
-    .allocate = allocate, .start = start, .finish = finish, .destroy = destroy};
+    .connect = connect_link, .allocate = allocate, .start = start, .finish = finish, .destroy = destroy};
 
-enum sx_status sx_nccl_begin(struct sx_link *base, int rank, int size, const char id_bytes[SX_NCCL_ID_BYTES],
-                             struct sx_error *error) {
+void sx_nccl_set_id(struct sx_link *base, int rank, int size, const char id[SX_NCCL_ID_BYTES]) {
     struct nccl_link *link = (struct nccl_link *)base;
-    struct nccl_config config = {.size = sizeof config,
-                                 .magic = nccl_config_magic,
-                                 .version = NCCL_CONFIG_VERSION,
-                                 .blocking = 0,
-                                 .cga_cluster_size = NCCL_UNDEFINED,
-                                 .min_ctas = NCCL_UNDEFINED,
-                                 .max_ctas = NCCL_UNDEFINED};
-    ncclUniqueId id;
-    int64_t until_ns = in_seconds(INIT_S);
-    if (cuda_choose_device(link->cuda->device->ordinal) != cudaSuccess)
-        return sx_error_set(error, SX_INTERNAL, "a device: %s", cudaGetErrorString(cudaGetLastError()));
-    memcpy(id.internal, id_bytes, sizeof id.internal);
-    SX_TRY(check(&link->nccl, link->nccl.ncclCommInitRankConfig(&link->comm, size, id, rank, &config),
-                 "ncclCommInitRankConfig", error));
-    return settle(link, is_late, &until_ns, "the start of a communicator", error);
+    link->rank = rank;
+    link->size = size;
+    memcpy(link->id.internal, id, sizeof link->id.internal);
 }
 
 static enum sx_status prepare(struct nccl_link *link, const struct sx_backend *backend, struct sx_pool *pool,
