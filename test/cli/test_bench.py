@@ -157,7 +157,7 @@ def measure_join(scratch, ranks, *options):
 
 def check_join(scratch, variant):
     """Rows and bytes follow from the numbers given, whatever the ranks."""
-    for ranks in (1, 2, 3):
+    for ranks in (3,) if SANITIZED else (1, 2, 3):
         for hit_ratio, skew, columns in ((0, 0, 1), (0.5, 0, 3), (1, 0, 2), (0.5, 1.2, 2), (1, 1, 1)):
             report = measure_join(scratch, ranks, "--variant", variant, "--build", "7k", "--probe", "50001", "--columns", columns,
                                   "--hit-ratio", hit_ratio, "--skew", skew, "--sizes", "1024,1048576")

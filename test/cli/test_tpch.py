@@ -40,7 +40,7 @@ def takes_direct(path):
     return True
 
 
-def main(scale):
+def main(scale, reading=READING):
     checks = Checks()
     with scratch_directory() as directory:
         data = os.path.join(directory, "data")
@@ -51,7 +51,7 @@ def main(scale):
             for threads in (1, 2):
                 with checks.case(f"TPC-H query {number}, scale factor {scale}, {threads} thread(s)"):
                     check_query(tables, duck, number, threads)
-        for options in READING:
+        for options in reading:
             if "direct" in options and not takes_direct(os.path.join(data, "nation.parquet")):
                 continue
             with checks.case(f"all queries twice with {' '.join(options)}"):
