@@ -18,16 +18,47 @@ static enum sx_status no_memory(struct sx_error *error) {
 
 /* ---- spans ---- */
 
-static struct span *add_span(struct fetch *fetch, int column, int page, int64_t offset,
-                             int64_t length_bytes) {
+static struct span *add_span(struct fetch *fetch, int column, int64_t offset, int64_t length_bytes) {
     struct span *span = &fetch->spans[fetch->n_spans++];
     *span =
         (struct span){.offset = offset,
                       .length_bytes = length_bytes,
                       .column = column,
-                      .page = page,
                       .on_device = fetch->device && scan_column_on_device(fetch->scan, fetch->unit, column)};
     return span;
+}
+
+/* Wanted pages from page p on of which each begins where the one before it ends. */
+static int count_run(const struct fetch *fetch, const struct sx_page_places *places, int p) {
+    const struct sx_page_place *page = places->places;
+    int n = 0;
+    while (p + n < places->count &&
+           sx_row_ranges_touch(&fetch->selection->rows, page[p + n].first_row, page[p + n].rows) &&
+           (n == 0 || page[p + n].offset == page[p + n - 1].offset + page[p + n - 1].stored_bytes))
+        n++;
+    return n;
+}
+
+/* As many of the run's pages as are a power of two, at a multiple of it. So there are few spans for the
+ * device and the caches, and runs that differ in where they begin and end have most of them in common. */
+static int count_block(int p, int run) {
+    int n = 1;
+    while (p % (2 * n) == 0 && 2 * n <= run)
+        n *= 2;
+    return n;
+}
+
+static void add_run_spans(struct fetch *fetch, int column, const struct sx_page_places *places, int p,
+                          int run) {
+    for (int n; run > 0; p += n, run -= n) {
+        const struct sx_page_place *first = &places->places[p];
+        n = count_block(p, run);
+        const struct sx_page_place *last = first + n - 1;
+        struct span *span =
+            add_span(fetch, column, first->offset, last->offset + last->stored_bytes - first->offset);
+        span->page = p;
+        span->n_pages = n;
+    }
 }
 
 static void add_column_spans(struct fetch *fetch, int column) {
@@ -35,16 +66,16 @@ static void add_column_spans(struct fetch *fetch, int column) {
     const struct sx_page_places *places = scan_places(fetch->selection, column);
     int64_t begin = sx_chunk_begin(chunk);
     if (!places) {
-        struct span *whole = add_span(fetch, column, -1, begin, chunk->stored_bytes);
+        struct span *whole = add_span(fetch, column, begin, chunk->stored_bytes);
         whole->is_laid_out = !whole->on_device && scan_layout_has(fetch->layout, fetch->unit, column);
         return;
     }
     if (places->places[0].offset > begin)
-        add_span(fetch, column, -1, begin, places->places[0].offset - begin);
-    for (int p = 0; p < places->count; p++) {
-        const struct sx_page_place *place = &places->places[p];
-        if (sx_row_ranges_touch(&fetch->selection->rows, place->first_row, place->rows))
-            add_span(fetch, column, p, place->offset, place->stored_bytes);
+        add_span(fetch, column, begin, places->places[0].offset - begin);
+    for (int p = 0; p < places->count;) {
+        const int run = count_run(fetch, places, p);
+        add_run_spans(fetch, column, places, p, run);
+        p += run > 0 ? run : 1;
     }
 }
 
@@ -234,13 +265,17 @@ static enum sx_status walk_head(const struct fetch *fetch, struct sx_page_walk *
     return SX_OK;
 }
 
-static enum sx_status walk_page(const struct fetch *fetch, struct sx_page_walk *walk, const struct span *span,
-                                int64_t rows, struct sx_error *error) {
+static enum sx_status walk_block(const struct fetch *fetch, struct sx_page_walk *walk,
+                                 const struct span *span, const struct sx_page_places *places,
+                                 struct sx_error *error) {
+    const struct sx_page_place *place = &places->places[span->page], *const end = place + span->n_pages;
     const int first = walk->list->count;
-    if (knows_pages(span, rows))
+    if (knows_pages(span, end[-1].first_row + end[-1].rows - place->first_row))
         return walk_known(fetch, walk, span, error);
     SX_TRY(look_at(fetch, span, walk, error));
-    SX_TRY(sx_page_walk_page(walk, span->bytes, (size_t)span->length_bytes, rows, error));
+    for (; place < end; place++)
+        SX_TRY(sx_page_walk_page(walk, span->bytes + (place->offset - span->offset),
+                                 (size_t)place->stored_bytes, place->rows, error));
     scan_note_pages(fetch, span, walk, first);
     return SX_OK;
 }
@@ -250,14 +285,15 @@ static enum sx_status walk_places(struct fetch *fetch, struct sx_page_walk *walk
                                   struct sx_error *error) {
     const struct sx_page_places *places = scan_places(fetch->selection, column);
     int at = fetch->first_span[column], end = fetch->first_span[column + 1];
-    if (at < end && fetch->spans[at].page < 0)
+    if (at < end && fetch->spans[at].n_pages == 0)
         SX_TRY(walk_head(fetch, walk, &fetch->spans[at++], error));
-    for (int p = 0; p < places->count; p++) {
+    for (int p = 0; p < places->count;) {
         const struct span *span = at < end && fetch->spans[at].page == p ? &fetch->spans[at++] : NULL;
         if (span)
-            SX_TRY(walk_page(fetch, walk, span, places->places[p].rows, error));
+            SX_TRY(walk_block(fetch, walk, span, places, error));
         else
             SX_TRY(sx_page_walk_pruned(walk, places->places[p].rows, error));
+        p += span ? span->n_pages : 1;
     }
     return SX_OK;
 }

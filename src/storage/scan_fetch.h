@@ -6,12 +6,12 @@
 #include "storage/scan_layout.h"
 #include "storage/scan_state.h"
 
-/* Bytes of one column that are wanted together: a whole chunk, a dictionary or a page. */
+/* Bytes of one column that are wanted together: a whole chunk, a dictionary or neighbouring pages. */
 struct span {
     int64_t offset;
     int64_t length_bytes;
     int column;
-    int page;                 /* -1: not one page */
+    int page, n_pages;        /* the first of so many; 0: not pages of the index */
     const uint8_t *bytes;     /* NULL: not read yet */
     struct sx_buffer *buffer; /* borrowed from the extent; from the cache: one reference */
     bool is_cached;

@@ -66,11 +66,32 @@ struct taken {
     struct sx_error error;
 };
 
+/* Of a dictionary one, of a run of pages two at most for each power of two up to their number. */
+static inline void check_spans(const struct sx_stored_chunk *chunk) {
+    int most = 1, most_of_run = 0;
+    for (int n = chunk->n_pages; n > 0; n /= 2)
+        most_of_run += 2;
+    for (int p = 0; p < chunk->n_pages; p++)
+        if (chunk->pages[p].bytes && (p == 0 || !chunk->pages[p - 1].bytes))
+            most += most_of_run;
+    assert(chunk->n_spans <= most);
+    for (int p = 0; p < chunk->n_pages; p++) {
+        const struct sx_page *page = &chunk->pages[p];
+        int at = 0;
+        while (page->bytes && at < chunk->n_spans &&
+               (page->bytes < chunk->spans[at].bytes ||
+                page->bytes + page->stored_bytes > chunk->spans[at].bytes + chunk->spans[at].length_bytes))
+            at++;
+        assert(at < chunk->n_spans || !page->bytes);
+    }
+}
+
 /* Every row of the ranges has to be in a page that was read, in each column. */
 static inline void check_column(const struct sx_row_group *group, const struct sx_stored_chunk *chunk,
                                 struct taken *taken) {
     int64_t row = 0;
     int range = 0;
+    check_spans(chunk);
     for (int p = 0; p < chunk->n_pages; p++) {
         const struct sx_page *page = &chunk->pages[p];
         if (page->bytes) /* the bytes can be read to their end */

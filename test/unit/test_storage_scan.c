@@ -406,8 +406,14 @@ static void test_first_pages(struct fixture *fixture, const struct table *table,
         assert(few.read_bytes == whole->read_bytes);
     else if (variant->cache_bytes > (size_t)1 << 20)
         assert(few.read_bytes == 0);
-    for (int64_t least = 20; least < 50; least += 2)
-        assert(take_from(fixture, table, least).pruned_rows >= 100 * (least - 10));
+    int64_t read_bytes = 0;
+    for (int64_t least = 20; least < 240; least += 10) {
+        const struct sx_scan_progress fewer = take_from(fixture, table, least);
+        assert(fewer.pruned_rows >= 100 * (least - 10));
+        read_bytes += fewer.read_bytes;
+    }
+    if (variant->cache_bytes > (size_t)1 << 20) /* most blocks of pages are the same */
+        assert(read_bytes < whole->read_bytes);
 }
 
 static bool test_page_index(struct table table) {
