@@ -51,7 +51,7 @@ def settings_text():
 
 @dataclass
 class Run:
-    """A finished stachio process; status is negative when a signal ended it."""
+    """A finished stachio process; status is negative when a signal ended it, None when the time was over."""
 
     arguments: list
     status: int
@@ -59,7 +59,10 @@ class Run:
     error: str
 
     def __str__(self):
-        end = f"exit status {self.status}" if self.status >= 0 else f"ended by {signal_name(-self.status)}"
+        if self.status is None:
+            end = "no exit status"
+        else:
+            end = f"exit status {self.status}" if self.status >= 0 else f"ended by {signal_name(-self.status)}"
         return f"{settings_text()}stachio {shlex.join(self.arguments)}\n{end}\nstderr: {self.error.strip()}"
 
     def succeeded(self):
