@@ -63,6 +63,7 @@ static enum sx_status allocate(struct sx_bench_link *bench, size_t bytes, struct
 
 enum sx_status sx_bench_link_create(const struct sx_bench_exchange_options *options, int64_t count,
                                     struct sx_bench_link **out_link, struct sx_error *error) {
+    struct sx_link *link = sx_net_get_link(options->net);
     const int others = sx_net_size(options->net) - 1;
     const int64_t group = group_of(options->message_bytes, count);
     struct sx_bench_link *bench = calloc(1, sizeof *bench);
@@ -81,6 +82,8 @@ enum sx_status sx_bench_link_create(const struct sx_bench_exchange_options *opti
     enum sx_status status = sx_bench_create_message(options, &bench->sent, error);
     if (status == SX_OK)
         status = allocate(bench, (size_t)options->message_bytes, error);
+    if (status == SX_OK) /* which is not to be timed */
+        status = link->ops->connect(link, gives_up, options->net, error);
     if (status == SX_OK)
         *out_link = bench;
     else

@@ -26,8 +26,8 @@ struct sx_link;
 enum { SX_LINK_FLIGHTS = 3 };
 
 struct sx_link_ops {
-    /* Every rank calls it before its first `start`, or before each; only the first call does something. Where
-     * gives_up(context) becomes true it ends soon, as below. */
+    /* Every rank calls it before its first `start`, or before each; later calls tell what became of the link.
+     * Where gives_up(context) becomes true it ends soon, as below. */
     SX_MUST_CHECK enum sx_status (*connect)(struct sx_link *link, bool (*gives_up)(void *context),
                                             void *context, struct sx_error *error);
     /* Room for a message that comes: one reference. */

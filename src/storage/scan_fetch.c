@@ -42,8 +42,9 @@ static int count_run(const struct fetch *fetch, const struct sx_page_places *pla
 /* As many of the run's pages as are a power of two, at a multiple of it. So there are few spans for the
  * device and the caches, and runs that differ in where they begin and end have most of them in common. */
 static int count_block(int p, int run) {
+    enum { MOST = 16 }; /* larger ones would all be others where a run's end moves by one */
     int n = 1;
-    while (p % (2 * n) == 0 && 2 * n <= run)
+    while (p % (2 * n) == 0 && 2 * n <= run && n < MOST)
         n *= 2;
     return n;
 }

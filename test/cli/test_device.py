@@ -281,6 +281,10 @@ def check_links(tables):
         require(network().endswith("; 3 ranks pull from each other's memory"), "nobody reaches one rank, which reaches the others")
         for sql in QUERIES + TEXT_QUERIES:
             check_equal(tables, DuckDB(tables), sql, "--fallback", "forbid", "--device", "cuda")
+    with environment(**{**base, "NCCL_EMULATOR_NO_COMM": "1"}):
+        check_equal(tables, DuckDB(tables), QUERIES[2], "--fallback", "forbid", "--device", "cuda")
+        run = run_stachio(["bench", "exchange", "--sizes", "70000", "--device", "cuda"])
+        require(run.status != 0 and "ncclCommInitRankConfig" in run.error, f"who needs a communicator says why there is none: {run}")
     with environment(**{**base, "NCCL_P2P_DISABLE": "1"}):
         require("pull" not in network(), "NCCL keeps away from other GPUs' memory, and so do pulls")
     with environment(**{**nccl, "NCCL_EMULATOR_TELL": "1"}):
@@ -294,7 +298,8 @@ def check_links(tables):
         require(b"GPU to GPU by NCCL 2." in run.out, str(run))
         check_rounds("link ", ["sent_bytes", "received_bytes"])
     for values, reason in (({"CUDA_EMULATOR_DEVICES": "2"}, "ranks share a GPU"), ({"STACHIO_TRANSPORT": "host"}, "STACHIO_TRANSPORT=host"),
-                           ({"STACHIO_NCCL_LIBRARY": NOWHERE}, "no NCCL: "), ({"NCCL_EMULATOR_NO_ID": "1"}, "ncclGetUniqueId: ")):
+                           ({"STACHIO_NCCL_LIBRARY": NOWHERE}, "no NCCL: "), ({"NCCL_EMULATOR_NO_ID": "1"}, "ncclGetUniqueId: "),
+                           ({"NCCL_EMULATOR_NO_COMM": "1", "CUDA_EMULATOR_CLOSED": "0"}, "ncclCommInitRankConfig: ")):
         began = time.monotonic()
         with environment(**{**base, **values}):
             require(f"local; GPU to GPU by the host's memory: {reason}" in network(), reason)

@@ -2,8 +2,8 @@
  * the receives of the same number between two ranks, in any order of calls; whoever asks whether they are
  * done moves what fits together. A group has begun at once, and goes on beside the stream (async.h).
  * NCCL_EMULATOR_TELL=1: each communicator says on stderr what it has sent. NCCL_EMULATOR_NO_ID=1: there are
- * no ids. NCCL_EMULATOR_RATE=N: a rank sends so many bytes a second. Parts that differ in size end the
- * program, where NCCL would hang or write too much. */
+ * no ids. NCCL_EMULATOR_NO_COMM=1: there are no communicators. NCCL_EMULATOR_RATE=N: a rank sends so many
+ * bytes a second. Parts that differ in size end the program, where NCCL would hang or write too much. */
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -171,6 +171,8 @@ EXPORT int ncclGetUniqueId(ncclUniqueId *id) {
 
 EXPORT int ncclCommInitRankConfig(struct ncclComm **comm, int n_ranks, ncclUniqueId id, int rank,
                                   struct nccl_config *config) {
+    if (getenv("NCCL_EMULATOR_NO_COMM"))
+        return 1;
     if (config->magic != nccl_config_magic || config->blocking || n_ranks > MOST_RANKS)
         fail("a communicator that can't be", (size_t)n_ranks, config->magic);
     const char *multicast = getenv("NCCL_NVLS_ENABLE"), *interface = getenv("NCCL_SOCKET_IFNAME");

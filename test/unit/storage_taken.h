@@ -66,11 +66,9 @@ struct taken {
     struct sx_error error;
 };
 
-/* Of a dictionary one, of a run of pages two at most for each power of two up to their number. */
+/* Of a dictionary one, of a run of pages one for each 16, and at its ends 8, 4, 2 and 1. */
 static inline void check_spans(const struct sx_stored_chunk *chunk) {
-    int most = 1, most_of_run = 0;
-    for (int n = chunk->n_pages; n > 0; n /= 2)
-        most_of_run += 2;
+    int most = 1, most_of_run = chunk->n_pages / 16 + 8;
     for (int p = 0; p < chunk->n_pages; p++)
         if (chunk->pages[p].bytes && (p == 0 || !chunk->pages[p - 1].bytes))
             most += most_of_run;

@@ -123,9 +123,10 @@ static int state_of(struct nccl_link *link) {
     return state;
 }
 
+/* Whether it has been, and for what. */
 static enum sx_status tell_given_up(struct nccl_link *link, struct sx_error *error) {
     pthread_mutex_lock(&link->lock);
-    const enum sx_status status = given_up(link, error);
+    const enum sx_status status = link->comm ? SX_OK : given_up(link, error);
     pthread_mutex_unlock(&link->lock);
     return status;
 }
@@ -181,10 +182,10 @@ static int64_t in_seconds(int64_t seconds) {
  * device, and who does may be whom the link's end waits for. */
 static void give_up(struct nccl_link *link, const struct sx_error *error) {
     pthread_mutex_lock(&link->lock);
-    if (link->comm) {
+    if (link->comm)
         (void)link->nccl.ncclCommAbort(link->comm);
+    if (link->failure.status == SX_OK)
         link->failure = *error;
-    }
     link->comm = NULL;
     pthread_mutex_unlock(&link->lock);
 }
@@ -222,7 +223,7 @@ static enum sx_status connect_link(struct sx_link *base, bool (*gives_up)(void *
     struct nccl_link *link = (struct nccl_link *)base;
     struct patience patience = {gives_up, context, in_seconds(INIT_S)};
     if (link->has_begun)
-        return SX_OK;
+        return tell_given_up(link, error);
     link->has_begun = true;
     enum sx_status status = begin(link, error);
     if (status == SX_OK)
