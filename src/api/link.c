@@ -100,15 +100,11 @@ static enum sx_status find_link(struct stachio_db *db, struct sx_net *net, struc
     return status;
 }
 
-static bool gives_up(void *net) {
-    return sx_net_check(net, NULL) != SX_OK;
-}
-
 /* Now, while there is another way if that fails. */
 static enum sx_status connect_now(struct sx_net *net, struct sx_link *link, char reason[REASON_BYTES],
                                   struct sx_error *error) {
     struct sx_error problem = {0};
-    if (link->ops->connect(link, gives_up, net, &problem) != SX_OK)
+    if (link->ops->connect(link, sx_link_gives_up, net, &problem) != SX_OK)
         snprintf(reason, REASON_BYTES, "%.100s", problem.text);
     return share_reason(net, reason, error);
 }
@@ -137,8 +133,8 @@ static enum sx_status drop_together(struct sx_net *net, struct ways *ways, struc
     return status;
 }
 
-/* Pulls, where ranks reach each other's memory. A link that will hardly be needed connects when it is, which
- * spares 0.4 s now. */
+/* Pulls, where ranks reach each other's memory. A link that will hardly be needed connects when it is: it
+ * takes some 0.4 s. */
 static enum sx_status find_ways(struct stachio_db *db, struct sx_net *net, struct ways *out,
                                 char reason[REASON_BYTES], struct sx_error *error) {
     bool all_pull = false;

@@ -29,10 +29,6 @@ enum sx_status sx_bench_create_message(const struct sx_bench_exchange_options *o
     return sx_error_set(error, status, "%s", stream->error.text);
 }
 
-static bool gives_up(void *net) {
-    return sx_net_check(net, NULL) != SX_OK;
-}
-
 /* A group of messages to each other rank and from it, again and again from and into the same memory. */
 struct sx_bench_link {
     struct sx_net *net;
@@ -83,7 +79,7 @@ enum sx_status sx_bench_link_create(const struct sx_bench_exchange_options *opti
     if (status == SX_OK)
         status = allocate(bench, (size_t)options->message_bytes, error);
     if (status == SX_OK) /* which is not to be timed */
-        status = link->ops->connect(link, gives_up, options->net, error);
+        status = link->ops->connect(link, sx_link_gives_up, options->net, error);
     if (status == SX_OK)
         *out_link = bench;
     else
@@ -95,7 +91,8 @@ enum sx_status sx_bench_link_run(struct sx_bench_link *bench, struct sx_error *e
     struct sx_link *link = sx_net_get_link(bench->net);
     for (int64_t left = bench->count; left > 0; left -= bench->group) {
         const int n = (int)(left < bench->group ? left : bench->group) * bench->others;
-        SX_TRY(sx_link_exchange(link, bench->sends, n, bench->receives, n, gives_up, bench->net, error));
+        SX_TRY(
+            sx_link_exchange(link, bench->sends, n, bench->receives, n, sx_link_gives_up, bench->net, error));
     }
     return SX_OK;
 }

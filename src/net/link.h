@@ -56,6 +56,11 @@ struct sx_link {
     size_t round_bytes; /* of a rank in a round, to all others: more wait for the next one */
 };
 
+/* For whoever uses a link without the net; the context is that. */
+static inline bool sx_link_gives_up(void *net) {
+    return sx_net_check(net, NULL) != SX_OK;
+}
+
 /* A round on its own, of all ranks. */
 SX_MUST_CHECK static inline enum sx_status sx_link_exchange(struct sx_link *link,
                                                             const struct sx_link_part *sends, int n_sends,
