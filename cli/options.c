@@ -545,6 +545,7 @@ int options_read(struct options *options, enum command command, int argc, char *
         .repeat = 1,
         .join = {.build_rows = 1000000, .probe_rows = 4000000, .columns = 2, .hit_ratio = 0.5}};
     stachio_options_init(&options->db);
+    options->db.owns_process = 1;
     stachio_write_options_init(&options->write);
     options->tables = calloc((size_t)argc + 1, sizeof *options->tables);
     options->scripts = calloc((size_t)argc + 1, sizeof *options->scripts);

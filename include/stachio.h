@@ -193,6 +193,8 @@ struct stachio_options {
     enum stachio_overlap overlap; /* this rank's */
     enum stachio_shuffle_compression shuffle_compression;
     enum stachio_shuffle shuffle;
+    int owns_process; /* not 0: the process wants a GPU for nothing else, so the others may be hidden from
+                         CUDA (CUDA_VISIBLE_DEVICES), which takes 0.2 s to start each that it sees */
 };
 
 /* Fills in the defaults. */

@@ -211,13 +211,16 @@ enum stachio_status sx_db_open(const struct stachio_options *options, struct sx_
 enum stachio_status stachio_open(const struct stachio_options *options, struct stachio_db **out_db,
                                  struct stachio_error *error) {
     enum { MOST_RANKS = 128 };
-    const size_t needed = offsetof(struct stachio_options, device) + sizeof options->device;
-    sx_processors_unbind();
-    sx_device_prepare(options && options->size_bytes >= needed ? options->device : STACHIO_DEVICE_AUTO);
-    if (sx_launch_ranks() > 1)
-        return sx_ranks_open_launched(options, out_db, error);
+    struct stachio_options known;
+    if (read_options(options, &known, error))
+        stachio_options_init(&known); /* what is wrong is told by all ranks together, below */
     const char *ranks = sx_environment("STACHIO_LOCAL_RANKS");
     const int n = ranks ? atoi(ranks) : 1;
+    const bool is_launched = sx_launch_ranks() > 1;
+    sx_processors_unbind();
+    sx_device_prepare(known.device, known.owns_process && !is_launched && n <= 1);
+    if (is_launched)
+        return sx_ranks_open_launched(options, out_db, error);
     if (n > MOST_RANKS)
         return sx_api_error(error, STACHIO_USAGE, "STACHIO_LOCAL_RANKS: %d is more than %d", n,
                             (int)MOST_RANKS);

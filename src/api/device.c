@@ -66,13 +66,15 @@ static enum sx_status do_without(struct sx_device *device, const struct sx_error
 /* With CUDA's 8 queues to the device several of a query's streams (8 workers', and the one that brings bytes)
  * are in one, and a worker's kernels wait there for all that is brought for others. Each queue more makes a
  * process's start and end 30 ms longer, and those of several processes come after each other. */
-void sx_device_prepare(enum stachio_device wanted) {
+void sx_device_prepare(enum stachio_device wanted, bool is_alone) {
     struct sx_error ignored;
     if (read_environment(&wanted, &ignored) != SX_OK || wanted == STACHIO_DEVICE_CPU ||
         (wanted == STACHIO_DEVICE_AUTO && !may_have_gpu()))
         return;
     setenv("CUDA_DEVICE_MAX_CONNECTIONS", "12", 0);
     setenv("CUFILE_LOGFILE_PATH", "/dev/null", 0); /* else cuFile writes to the working directory */
+    if (is_alone)
+        sx_device_hide_others();
 }
 
 enum sx_status sx_device_choose(enum stachio_device wanted, int number, struct sx_device *out_device,

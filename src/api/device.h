@@ -16,8 +16,13 @@ struct sx_device {
     char reason[256]; /* why AUTO is the CPU; empty: it was not asked for, or there is a GPU */
 };
 
-/* What libraries of the device are to find in the environment: see sx_launch_prepare_nccl. */
-void sx_device_prepare(enum stachio_device wanted);
+/* What libraries of the device are to find in the environment: see sx_launch_prepare_nccl. `is_alone`:
+ * nothing else in the process wants a GPU, and this wants one, so that others are hidden (device_visible.c).
+ */
+void sx_device_prepare(enum stachio_device wanted, bool is_alone);
+/* Sets CUDA_VISIBLE_DEVICES, unless it is set, to the GPU that is number 0 of sx_device_choose, where there
+ * are several and it is certain to be that one. */
+void sx_device_hide_others(void);
 
 /* Which one it is to be. AUTO: what the environment's STACHIO_DEVICE says, else a GPU if one works, else the
  * CPU. CUDA: SX_USAGE with the reason if there is none. The library is libstachio_cuda.so beside libstachio,

@@ -8,8 +8,6 @@
 #include "backend/cuda/inflate.h"
 #include "backend/cuda/sort.h"
 
-enum { LEAST_MAJOR = 8 }; /* compute capability */
-
 /* Rows that a scan puts into a batch: enough pages to keep all processors at work, and so few that some
  * batches fit into the device's memory, with CHUNK_BYTES for each row. */
 enum { MOST_CHUNK_ROWS = 16 << 20, LEAST_CHUNK_ROWS = 128 << 10, CHUNK_BYTES = 4096 };
@@ -88,7 +86,7 @@ static int list_devices(int n, struct sx_cuda_choice *choices) {
         int major = 0;
         *choice = (struct sx_cuda_choice){.ordinal = i};
         if (cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, i) != cudaSuccess ||
-            major < LEAST_MAJOR ||
+            major < SX_CUDA_LEAST_MAJOR ||
             cudaDeviceGetPCIBusId(choice->bus, (int)sizeof choice->bus, i) != cudaSuccess)
             continue;
         for (char *at = choice->bus; *at; at++)

@@ -6,6 +6,8 @@
 
 #define SX_CUDA_EXPORT __attribute__((visibility("default")))
 
+enum { SX_CUDA_LEAST_MAJOR = 8 }; /* of compute capability */
+
 /* A device that works. */
 struct sx_cuda_choice {
     char name[256];

@@ -1,0 +1,53 @@
+/* Which GPU of several CUDA is to see alone, by an emulated NVML. */
+#include <assert.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "api/device.h"
+
+static void check(const char *gpus, const char *expected) {
+    setenv("NVML_EMULATOR_GPUS", gpus, 1);
+    unsetenv("CUDA_VISIBLE_DEVICES");
+    sx_device_hide_others();
+    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+    if (!expected == !visible && (!expected || !strcmp(expected, visible)))
+        return;
+    fprintf(stderr, "GPUs %s: %s is visible\n", gpus, visible ? visible : "all that there is");
+    abort();
+}
+
+int main(void) {
+    char library[PATH_MAX];
+    snprintf(library, sizeof library, "%s/libnvml_emulated.so", getenv("BUILD_DIR"));
+    if (access(library, R_OK))
+        return 77;
+    setenv("STACHIO_NVML_LIBRARY", library, 1);
+    check("9:0:0:80000 9:0:0:80000", "GPU-emulated-0");
+    check("9:0:2:80000 9:0:0:80000", "GPU-emulated-0");
+    check("7:0:2:9000 8:0:2:9000 9:0:0:80000", "GPU-emulated-1");
+    check("9:0:0:80000", NULL);             /* there is none to hide */
+    check("7:0:2:9000 6:0:2:9000", NULL);   /* none is new enough */
+    check("9:0:1:80000 9:0:0:80000", NULL); /* cut into instances */
+    check("9:3:0:80000 9:0:0:80000", NULL); /* one process's alone */
+    check("9:0:0:100 9:0:0:80000", NULL);   /* others have its memory */
+    check("", NULL);
+    setenv("NVML_EMULATOR_GPUS", "9:0:0:80000 9:0:0:80000", 1);
+    setenv("CUDA_VISIBLE_DEVICES", "1", 1);
+    sx_device_hide_others();
+    assert(!strcmp(getenv("CUDA_VISIBLE_DEVICES"), "1"));
+    unsetenv("CUDA_VISIBLE_DEVICES");
+    sx_device_prepare(STACHIO_DEVICE_CPU, true);
+    assert(!getenv("CUDA_VISIBLE_DEVICES"));
+    sx_device_prepare(STACHIO_DEVICE_CUDA, false);
+    assert(!getenv("CUDA_VISIBLE_DEVICES"));
+    sx_device_prepare(STACHIO_DEVICE_CUDA, true);
+    assert(!strcmp(getenv("CUDA_VISIBLE_DEVICES"), "GPU-emulated-0"));
+    setenv("STACHIO_NVML_LIBRARY", "/nowhere.so", 1);
+    unsetenv("CUDA_VISIBLE_DEVICES");
+    sx_device_hide_others();
+    assert(!getenv("CUDA_VISIBLE_DEVICES"));
+    return 0;
+}
