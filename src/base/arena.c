@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK_BYTES = 64 * 1024, ALIGNMENT = 16 };
+/* Blocks double, so that an arena for little costs little: of large scans each row group has its own. */
+enum { FIRST_BYTES = 1024 - 32, MOST_BYTES = 64 * 1024, ALIGNMENT = 16 };
 
 struct sx_arena_block {
     struct sx_arena_block *next;
@@ -16,7 +17,11 @@ struct sx_arena_block {
 };
 
 static struct sx_arena_block *add_block(struct sx_arena *arena, size_t size_bytes) {
-    size_t capacity = size_bytes > BLOCK_BYTES ? size_bytes : BLOCK_BYTES;
+    size_t capacity = arena->total_bytes > FIRST_BYTES ? arena->total_bytes : FIRST_BYTES;
+    if (capacity > MOST_BYTES)
+        capacity = MOST_BYTES;
+    if (capacity < size_bytes)
+        capacity = size_bytes;
     struct sx_arena_block *block = calloc(1, sizeof *block + capacity);
     if (!block)
         return NULL;

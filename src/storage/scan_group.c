@@ -107,22 +107,17 @@ size_t scan_batch_bytes(const struct sx_scan *scan, const struct scan_batch *bat
     return bytes;
 }
 
-static enum sx_status select_units(struct sx_scan *scan, const struct scan_batch *batch,
-                                   struct scan_selection *selections, struct scan_tally *tally,
-                                   struct sx_error *error) {
+static void count_pruned(const struct sx_scan *scan, const struct scan_batch *batch,
+                         const struct scan_selection *selections, struct scan_tally *tally) {
     for (int i = 0; i < batch->n_units; i++) {
-        const struct scan_unit *unit = &scan->units[batch->first_unit + i];
-        if (scan_is_cancelled(scan))
-            return sx_error_set(error, SX_CANCELLED, "the query was cancelled");
-        SX_TRY(scan_select(scan, unit, &selections[i], error));
-        const int64_t rows = scan_unit_rows(scan, unit), kept = sx_row_ranges_rows(&selections[i].rows);
+        const int64_t rows = scan_unit_rows(scan, &scan->units[batch->first_unit + i]);
+        const int64_t kept = sx_row_ranges_rows(&selections[i].rows);
         tally->pruned_rows += rows - kept;
         if (kept > 0)
             continue;
         tally->rows_of_pruned_groups += rows;
         tally->pruned_groups++;
     }
-    return SX_OK;
 }
 
 static void note_tally(struct sx_scan *scan, const struct scan_tally *tally, int sign) {
@@ -156,19 +151,19 @@ static enum sx_status fetch_units(struct scan_layout *layout, struct scan_group 
 static enum sx_status read_units(struct sx_scan *scan, const struct scan_batch *batch,
                                  struct scan_tally *tally, struct scan_group **out_first, bool *out_is_cold,
                                  struct sx_error *error) {
-    struct scan_selection *selections = calloc((size_t)batch->n_units, sizeof *selections);
-    if (!selections)
-        return sx_error_set(error, SX_OUT_OF_MEMORY, "out of memory: no memory for a scan");
-    enum sx_status status = select_units(scan, batch, selections, tally, error);
+    struct sx_arena arena = {0};
+    struct scan_selection *selections = SX_ARENA_ARRAY(&arena, batch->n_units, struct scan_selection);
+    enum sx_status status =
+        selections ? scan_select(scan, batch, &arena, selections, error)
+                   : sx_error_set(error, SX_OUT_OF_MEMORY, "out of memory: no memory for a scan");
     if (status == SX_OK) {
         struct scan_layout layout;
+        count_pruned(scan, batch, selections, tally);
         scan_layout_begin(scan, batch, selections, &layout);
         status = fetch_units(&layout, out_first, out_is_cold, error);
         scan_layout_end(&layout);
     }
-    for (int i = 0; i < batch->n_units; i++)
-        sx_arena_release(&selections[i].arena);
-    free(selections);
+    sx_arena_release(&arena);
     return status;
 }
 

@@ -110,7 +110,7 @@ static enum sx_status read_places(struct sx_scan *scan, const struct scan_unit *
     int fd;
     SX_TRY(scan_file_fd(scan, unit->file, &fd, error));
     return sx_offset_index_read(fd, scan->files[unit->file].footer->file_bytes,
-                                scan_chunk(scan, unit, column), scan_unit_rows(scan, unit), &selection->arena,
+                                scan_chunk(scan, unit, column), scan_unit_rows(scan, unit), selection->arena,
                                 places, error);
 }
 
@@ -152,13 +152,13 @@ static enum sx_status narrow_by_column(struct sx_scan *scan, const struct scan_u
     if (places->count < 2)
         return SX_OK;
     SX_TRY(sx_column_index_read(fd, scan->files[unit->file].footer->file_bytes, chunk, places,
-                                &selection->arena, &bounds, error));
+                                selection->arena, &bounds, error));
     for (int i = 0; bounds && i < tests->count; i++) {
         if (tests->prunes[i].column != column)
             continue;
         struct sx_row_ranges rows;
-        SX_TRY(passing_pages(&selection->arena, found, places, bounds, &tests->prunes[i], &rows, error));
-        SX_TRY(sx_row_ranges_intersect(&selection->arena, &selection->rows, &rows, error));
+        SX_TRY(passing_pages(selection->arena, found, places, bounds, &tests->prunes[i], &rows, error));
+        SX_TRY(sx_row_ranges_intersect(selection->arena, &selection->rows, &rows, error));
     }
     return SX_OK;
 }
@@ -188,8 +188,8 @@ static enum sx_status narrow_by_pages(struct sx_scan *scan, const struct scan_un
                                       const struct tests *tests, struct scan_selection *selection,
                                       struct sx_error *error) {
     int64_t n_rows = scan_unit_rows(scan, unit);
-    selection->places = SX_ARENA_ARRAY(&selection->arena, scan->n_columns, struct sx_page_places);
-    selection->is_whole = SX_ARENA_ARRAY(&selection->arena, scan->n_columns, bool);
+    selection->places = SX_ARENA_ARRAY(selection->arena, scan->n_columns, struct sx_page_places);
+    selection->is_whole = SX_ARENA_ARRAY(selection->arena, scan->n_columns, bool);
     if (!selection->places || !selection->is_whole)
         return sx_error_set(error, SX_OUT_OF_MEMORY, "out of memory: no memory for a page index");
     for (int c = 0; c < scan->n_columns && selection->rows.count > 0; c++)
@@ -215,23 +215,35 @@ static bool has_page_index(const struct sx_scan *scan, const struct scan_unit *u
     return false;
 }
 
-enum sx_status scan_select(struct sx_scan *scan, const struct scan_unit *unit,
-                           struct scan_selection *out_selection, struct sx_error *error) {
-    struct sx_arena *arena = &out_selection->arena;
-    struct tests tests = {0};
+static enum sx_status select_rows(struct sx_scan *scan, const struct scan_unit *unit,
+                                  const struct tests *tests, struct scan_selection *selection,
+                                  struct sx_error *error) {
     bool excluded = false;
-    struct sx_row_range *all = SX_ARENA_NEW(arena, struct sx_row_range);
+    struct sx_row_range *all = SX_ARENA_NEW(selection->arena, struct sx_row_range);
     if (!all)
         return sx_error_set(error, SX_OUT_OF_MEMORY, "out of memory: no memory for a scan");
     *all = (struct sx_row_range){0, scan_unit_rows(scan, unit)};
-    out_selection->rows = (struct sx_row_ranges){all, all->rows > 0};
-    SX_TRY(collect_tests(scan, arena, &tests, error));
-    excluded = all->rows == 0 || statistics_exclude(scan, unit, &tests);
+    selection->rows = (struct sx_row_ranges){all, all->rows > 0};
+    excluded = all->rows == 0 || statistics_exclude(scan, unit, tests);
     if (!excluded)
-        SX_TRY(filters_exclude(scan, unit, &tests, &excluded, error));
+        SX_TRY(filters_exclude(scan, unit, tests, &excluded, error));
     if (excluded)
-        out_selection->rows.count = 0;
-    else if (has_page_index(scan, unit, &tests) && pays(&scan->index_profit))
-        return narrow_by_pages(scan, unit, &tests, out_selection, error);
+        selection->rows.count = 0;
+    else if (has_page_index(scan, unit, tests) && pays(&scan->index_profit))
+        return narrow_by_pages(scan, unit, tests, selection, error);
+    return SX_OK;
+}
+
+/* Conjuncts are collected once for all: that takes the lock that all of the storage's scans share. */
+enum sx_status scan_select(struct sx_scan *scan, const struct scan_batch *batch, struct sx_arena *arena,
+                           struct scan_selection *out_selections, struct sx_error *error) {
+    struct tests tests = {0};
+    SX_TRY(collect_tests(scan, arena, &tests, error));
+    for (int i = 0; i < batch->n_units; i++) {
+        if (scan_is_cancelled(scan))
+            return sx_error_set(error, SX_CANCELLED, "the query was cancelled");
+        out_selections[i] = (struct scan_selection){.arena = arena};
+        SX_TRY(select_rows(scan, &scan->units[batch->first_unit + i], &tests, &out_selections[i], error));
+    }
     return SX_OK;
 }

@@ -102,7 +102,7 @@ struct scan_group {
 
 /* Rows of a row group that may pass, and where their pages are. */
 struct scan_selection {
-    struct sx_arena arena;
+    struct sx_arena *arena;        /* the batch's */
     struct sx_row_ranges rows;     /* none: pruned */
     struct sx_page_places *places; /* for each column of the request; NULL: every page is wanted */
     bool *is_whole;                /* for each of them: read as a whole, though some pages are not wanted */
@@ -188,8 +188,10 @@ SX_MUST_CHECK enum sx_status scan_match_columns(struct sx_scan *scan, int file, 
 
 /* ---- scan_select.c ---- */
 
-SX_MUST_CHECK enum sx_status scan_select(struct sx_scan *scan, const struct scan_unit *unit,
-                                         struct scan_selection *out_selection, struct sx_error *error);
+/* Of each of the batch's units; what is in out_selections is in `arena`. SX_CANCELLED: the scan was. */
+SX_MUST_CHECK enum sx_status scan_select(struct sx_scan *scan, const struct scan_batch *batch,
+                                         struct sx_arena *arena, struct scan_selection *out_selections,
+                                         struct sx_error *error);
 
 /* ---- scan_fetch.c ---- */
 
