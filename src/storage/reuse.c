@@ -10,10 +10,12 @@ enum sx_status sx_reuse_create(struct sx_storage *storage, size_t limit_bytes, s
     struct sx_reuse *reuse = calloc(1, sizeof *reuse);
     if (!reuse)
         return sx_error_set(error, SX_OUT_OF_MEMORY, "out of memory: no memory for a scan");
-    const enum sx_status status =
-        sx_chunk_cache_create(storage->budget, SX_PLACES_BYTES, &reuse->places, error);
+    enum sx_status status = SX_OK;
+    for (int i = 0; i < SX_REUSE_PARTS && status == SX_OK; i++)
+        status = sx_chunk_cache_create(storage->budget, SX_PLACES_BYTES / SX_REUSE_PARTS, &reuse->places[i],
+                                       error);
     if (status != SX_OK) {
-        free(reuse);
+        sx_reuse_destroy(reuse);
         return status;
     }
     reuse->backend = storage->backend;
@@ -25,7 +27,8 @@ enum sx_status sx_reuse_create(struct sx_storage *storage, size_t limit_bytes, s
 void sx_reuse_destroy(struct sx_reuse *reuse) {
     if (!reuse)
         return;
-    sx_chunk_cache_destroy(reuse->places);
+    for (int i = 0; i < SX_REUSE_PARTS; i++)
+        sx_chunk_cache_destroy(reuse->places[i]);
     free(reuse);
 }
 

@@ -7,6 +7,11 @@ static struct sx_chunk_place cache_place(const struct fetch *fetch, const struct
                                    span->length_bytes};
 }
 
+static struct sx_chunk_cache *reuse_places(const struct fetch *fetch) {
+    const struct scan_file *file = &fetch->scan->files[fetch->unit->file];
+    return scan_reuse_places(fetch->scan->reuse, &file->stamp, fetch->unit->group);
+}
+
 /* Whether other scans of the query read it too. */
 static bool is_reused(const struct fetch *fetch, const struct span *span) {
     return fetch->scan->reuse && fetch->scan->n_readers[span->column] > 1;
@@ -48,7 +53,7 @@ void scan_find_cached(struct fetch *fetch) {
 /* Notes on what the device has of the span, or is to have; NULL: nobody takes any. */
 static struct sx_chunk_cache *notes_of(const struct fetch *fetch, const struct span *span) {
     const struct sx_scan *scan = fetch->scan;
-    return is_reused(fetch, span) ? scan->reuse->places : span->on_device ? scan->storage->on_device : NULL;
+    return is_reused(fetch, span) ? reuse_places(fetch) : span->on_device ? scan->storage->on_device : NULL;
 }
 
 void scan_find_held(struct fetch *fetch) {
@@ -132,7 +137,7 @@ void scan_number_reused(struct fetch *fetch) {
             parts[n++] = (struct sx_cached_part){cache_place(fetch, span), new_place(fetch, span), 0};
     }
     if (n > 0)
-        sx_chunk_cache_insert(reuse->places, note, NULL, parts, n);
+        sx_chunk_cache_insert(reuse_places(fetch), note, NULL, parts, n);
     for (int i = fetch->n_spans - 1; i >= 0 && n > 0; i--)
         if (is_reused(fetch, &fetch->spans[i]) && !fetch->spans[i].held)
             fetch->spans[i].reuse_id = parts[--n].id;
@@ -149,5 +154,5 @@ void scan_note_pages(const struct fetch *fetch, const struct span *span, const s
         sx_chunk_cache_note_pages(span->on_device ? storage->on_device : storage->cache, &place, span->bytes,
                                   pages, n);
     if (span->reuse_id != 0)
-        sx_chunk_cache_note_pages(fetch->scan->reuse->places, &place, span->bytes, pages, n);
+        sx_chunk_cache_note_pages(reuse_places(fetch), &place, span->bytes, pages, n);
 }

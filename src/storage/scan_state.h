@@ -14,7 +14,7 @@
 #include "storage/scan.h"
 
 /* Of notes on what the device has. */
-enum { SX_PLACES_BYTES = 64 << 20 };
+enum { SX_PLACES_BYTES = 64 << 20, SX_REUSE_PARTS = 16 };
 
 struct sx_storage {
     struct sx_pool *pool;
@@ -42,8 +42,16 @@ struct sx_storage {
 struct sx_reuse {
     const struct sx_backend *backend;
     size_t limit_bytes;
-    struct sx_chunk_cache *places; /* entries without bytes, whose numbers the device's cache knows */
+    /* Entries without bytes, whose numbers the device's cache knows; several, since all workers tell of their
+     * row groups at about the same time. */
+    struct sx_chunk_cache *places[SX_REUSE_PARTS];
 };
+
+/* Where a row group's entries are. */
+static inline struct sx_chunk_cache *scan_reuse_places(const struct sx_reuse *reuse,
+                                                       const struct sx_file_stamp *file, int group) {
+    return reuse->places[(file->inode + (uint64_t)group) % SX_REUSE_PARTS];
+}
 
 struct scan_file {
     const char *path;

@@ -184,7 +184,7 @@ static enum sx_status make_hashed(struct cuda_stream *stream, struct sx_join *jo
     enum sx_status status;
     SX_GO(cuda_join_prepare_payload(stream, join, 2));
     SX_GO(cuda_join_lay_payload(stream, join, NULL));
-    table->n_slots = 2 * (uint64_t)join->rows + 8;
+    table->n_slots = (2 * (uint64_t)join->rows + 2 * CUDA_JOIN_QUAD) / CUDA_JOIN_QUAD * CUDA_JOIN_QUAD;
     SX_GO(cuda_join_zeroed(stream, table->n_slots * sizeof *table->slots, &join->slots));
     table->slots = join->slots->data;
     SX_GO(sx_buffer_create(stream->base.pool, (size_t)join->rows * sizeof(int64_t), &slots,

@@ -126,6 +126,36 @@ __device__ static inline uint64_t join_next_slot(uint64_t slot, uint64_t n_slots
     return slot + 1 == n_slots ? 0 : slot + 1;
 }
 
+/* Slots that lie in one sector, and come together. */
+struct __attribute__((aligned(16))) join_slot_pair {
+    uint64_t slots[2];
+};
+static_assert(2 * sizeof(struct join_slot_pair) == CUDA_JOIN_QUAD * sizeof(uint64_t), "two are a sector");
+
+/* The first slot from *slot on that is empty or has the hash's tag, which *slot becomes. Build rows are not
+ * looked at, so that threads of a warp look at theirs together. */
+__device__ static inline uint64_t join_seek(const struct cuda_join_table &table, uint64_t hash,
+                                            uint64_t *slot) {
+    for (;; *slot = join_next_slot(*slot | (CUDA_JOIN_QUAD - 1), table.n_slots)) {
+        const uint64_t first = *slot / CUDA_JOIN_QUAD * CUDA_JOIN_QUAD;
+        const struct join_slot_pair *pairs = (const struct join_slot_pair *)(table.slots + first);
+        const struct join_slot_pair low = pairs[0], high = pairs[1];
+        const uint64_t slots[CUDA_JOIN_QUAD] = {low.slots[0], low.slots[1], high.slots[0], high.slots[1]};
+        unsigned stops = 0;
+        for (int k = 0; k < CUDA_JOIN_QUAD; k++)
+            stops |= (unsigned)(!slots[k] || join_tag_matches(slots[k], hash)) << k;
+        stops &= ~0u << (*slot - first);
+        if (!stops)
+            continue;
+        uint64_t found = slots[0];
+        const int at = __ffs((int)stops) - 1;
+        for (int k = 1; k < CUDA_JOIN_QUAD; k++)
+            found = k == at ? slots[k] : found;
+        *slot = first + (uint64_t)at;
+        return found;
+    }
+}
+
 /* ---- ranks ---- */
 
 /* In a ranked table, of a row that can match; -1: its key is outside of the range. */

@@ -22,10 +22,10 @@ __device__ static inline struct found find_hashed(const struct cuda_join_table &
     const uint64_t hash = place_hash(keys, row);
     const K build = build_keys(table, keys);
     for (uint64_t slot = join_first_slot(hash, table.n_slots);; slot = join_next_slot(slot, table.n_slots)) {
-        const uint64_t taken = table.slots[slot];
+        const uint64_t taken = join_seek(table, hash, &slot);
         if (!taken)
             return {-1, -1};
-        if (join_tag_matches(taken, hash) && rows_equal(keys, row, build, join_row_of(taken)))
+        if (rows_equal(keys, row, build, join_row_of(taken)))
             return {(int64_t)slot, join_row_of(taken)};
     }
 }

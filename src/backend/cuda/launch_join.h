@@ -38,6 +38,8 @@ struct __attribute__((aligned(8))) cuda_join_rank {
     uint32_t taken, before;
 };
 
+enum { CUDA_JOIN_QUAD = 4 }; /* slots of open addressing are a multiple of it */
+
 /* A table maps keys to slots, and a slot to a build row.
  *   ranked    one WORD key of a small range: word - min is its place, and one more is that of NULL where it
  *             matches; a slot is how many places are taken in front of the key's
