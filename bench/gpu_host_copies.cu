@@ -1,6 +1,7 @@
 /* What each GPU of a host gets of the host's pinned memory by its copy engine, while 1, 2, … of them copy:
- * the bound of queries over data in the host's memory. A thread a GPU, each with memory of its own. nvcc -O3
- * -std=c++17 -arch=sm_90 -o gpu_host_copies bench/gpu_host_copies.cu; gpu_host_copies [GPUS] */
+ * the bound of queries over data in the host's memory. A thread a GPU, each with memory that it has touched
+ * first. nvcc -O3 -std=c++17 -arch=sm_90 -o gpu_host_copies bench/gpu_host_copies.cu; gpu_host_copies [GPUS]
+ */
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -79,10 +80,17 @@ int main(int argc, char **argv) {
     check(cudaGetDeviceCount(&n), "GPUs");
     n = argc > 1 ? std::min(n, atoi(argv[1])) : n;
     std::vector<gpu> gpus(n);
+    if (n < 1) {
+        fprintf(stderr, "no GPUs\n");
+        return 2;
+    }
+    std::vector<std::thread> threads;
     for (int i = 0; i < n; i++) {
         gpus[i].number = i;
-        open_gpu(&gpus[i]);
+        threads.emplace_back(open_gpu, &gpus[i]);
     }
+    for (std::thread &thread : threads)
+        thread.join();
     printf("%4s %10s %10s %10s   GB/s\n", "GPUs", "each", "least", "together");
     measure(gpus, 1); /* warm; the next line counts */
     for (int i = 1; i <= n; i++)

@@ -193,18 +193,19 @@ struct stachio_options {
     enum stachio_overlap overlap; /* this rank's */
     enum stachio_shuffle_compression shuffle_compression;
     enum stachio_shuffle shuffle;
-    int owns_process; /* not 0: the process wants a GPU for nothing else, so the others may be hidden from
-                         CUDA (CUDA_VISIBLE_DEVICES), which takes 0.2 s to start each that it sees */
+    int owns_process; /* not 0: the process, and those that it starts, want a GPU for nothing else. So where
+                         there are several, all but one may be hidden from CUDA, for good: it takes 0.2 s to
+                         start each that it sees */
 };
 
-/* Fills in the defaults. */
+/* Fills in the defaults. Always the first thing: options that are added may lie where there was padding. */
 void stachio_options_init(struct stachio_options *options);
 
 /* `options` may be NULL. STACHIO_USAGE: an option's value is out of range, or the device is not there.
  * Threads start with the first query that needs them. With a GPU or several ranks the first call sets
- * variables of the environment (of cuFile, NCCL and UCX), so no other thread may read it at that time. A rank
- * that Open MPI's mpirun has bound unasked gets its processors back, and where there are several NUMA nodes
- * one of them: the calling thread, and those that it creates from then on. */
+ * variables of the environment (of CUDA, cuFile, NCCL and UCX), so no other thread may read it at that time.
+ * A rank that Open MPI's mpirun has bound unasked gets its processors back, and where there are several NUMA
+ * nodes one of them: the calling thread, and those that it creates from then on. */
 enum stachio_status stachio_open(const struct stachio_options *options, struct stachio_db **out_db,
                                  struct stachio_error *error);
 /* NULL allowed. Queries and answers of the database stay valid until they are released. */

@@ -17,8 +17,15 @@ static enum sx_status choose_cuda(int number, struct sx_device *device, struct s
         return sx_error_set(error, SX_UNSUPPORTED, "no CUDA backend: %s", problem);
     sx_cuda_choose_function choose =
         (sx_cuda_choose_function)(uintptr_t)dlsym(device->library, "sx_cuda_choose");
-    return choose ? choose(number, &device->choice, error)
-                  : sx_error_set(error, SX_UNSUPPORTED, "no CUDA backend: the library lacks sx_cuda_choose");
+    if (!choose)
+        return sx_error_set(error, SX_UNSUPPORTED, "no CUDA backend: the library lacks sx_cuda_choose");
+    const enum sx_status status = choose(number, &device->choice, error);
+    if (status != SX_OK && sx_device_hides_others()) {
+        snprintf(problem, sizeof problem, "%.400s", error->text);
+        return sx_error_set(error, status, "%s; others were not tried: name one by CUDA_VISIBLE_DEVICES",
+                            problem);
+    }
+    return status;
 }
 
 static enum sx_status open_cuda(size_t limit_bytes, int n_sharing, struct sx_device *device,

@@ -1,9 +1,10 @@
 /* Which GPUs CUDA is to see. It starts each that it sees, whichever is used: with four H200 a process needs
- * 0.87 s until they are there, with one of them visible 0.18. NVML tells the first one in about 20 ms,
- * without starting any. */
+ * 0.87 s until they are there, with one of them visible 0.18. NVML tells of them without that, where the
+ * driver keeps them ready (persistence mode). */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "api/device.h"
 #include "api/library.h"
@@ -24,6 +25,13 @@ struct nvml {
     nvml_memory_function memory;
     nvml_uuid_function uuid;
 };
+
+static bool others_are_hidden;
+
+/* Its daemon says which GPUs its clients may name. */
+static bool has_mps(void) {
+    return sx_environment("CUDA_MPS_PIPE_DIRECTORY") || access("/tmp/nvidia-mps/control", F_OK) == 0;
+}
 
 /* A look into a folder of the driver; another namespace's GPUs may be among them. */
 static bool may_be_several(void) {
@@ -70,7 +78,7 @@ static bool is_whole(const struct nvml *nvml, nvml_device device) {
     return result == NVML_NOT_SUPPORTED || (result == NVML_SUCCESS && current == 0);
 }
 
-/* Whether it will surely work: another can't be tried in its place once CUDA has seen it alone. */
+/* Whether it can be expected to work: another can't be tried in its place once CUDA has seen it alone. */
 static bool is_free(const struct nvml *nvml, nvml_device device) {
     struct nvml_memory memory = {0};
     int mode = -1;
@@ -78,8 +86,8 @@ static bool is_free(const struct nvml *nvml, nvml_device device) {
            nvml->memory(device, &memory) == NVML_SUCCESS && memory.free >= context_bytes;
 }
 
-/* Of the one that sx_device_choose would take as number 0. False: that is not certain, or it is the only one.
- */
+/* Of the one that sx_device_choose would take as number 0, by NVML's order, which is by PCI address, too.
+ * False: another one may be taken, or it is the only one. */
 static bool find_first(const struct nvml *nvml, char uuid[NVML_UUID_BYTES]) {
     unsigned n = 0;
     nvml_device device = NULL;
@@ -98,13 +106,17 @@ static bool find_first(const struct nvml *nvml, char uuid[NVML_UUID_BYTES]) {
 void sx_device_hide_others(void) {
     struct nvml nvml;
     char uuid[NVML_UUID_BYTES];
-    if (getenv("CUDA_VISIBLE_DEVICES") || !may_be_several())
+    if (getenv("CUDA_VISIBLE_DEVICES") || has_mps() || !may_be_several())
         return;
     if (load(&nvml) && nvml.init() == NVML_SUCCESS) {
         if (find_first(&nvml, uuid))
-            setenv("CUDA_VISIBLE_DEVICES", uuid, 0);
+            others_are_hidden = setenv("CUDA_VISIBLE_DEVICES", uuid, 0) == 0;
         (void)nvml.shutdown();
     }
     if (nvml.library)
         dlclose(nvml.library);
+}
+
+bool sx_device_hides_others(void) {
+    return others_are_hidden;
 }

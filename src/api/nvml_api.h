@@ -16,7 +16,6 @@ struct nvml_memory {
 typedef int (*nvml_init_function)(void);
 typedef int (*nvml_shutdown_function)(void);
 typedef int (*nvml_count_function)(unsigned *out_count);
-/* By PCI address. */
 typedef int (*nvml_device_function)(unsigned index, nvml_device *out_device);
 typedef int (*nvml_capability_function)(nvml_device device, int *out_major, int *out_minor);
 typedef int (*nvml_compute_mode_function)(nvml_device device, int *out_mode);

@@ -549,6 +549,7 @@ void sx_scan_restrict(struct sx_scan *scan, int column, int64_t min, int64_t max
     if (!scan->is_restricted[column] || max < scan->restricted_max[column])
         scan->restricted_max[column] = max;
     scan->is_restricted[column] = true;
+    atomic_fetch_add_explicit(&scan->n_restrictions, 1, memory_order_release);
     atomic_store_explicit(&scan->index_profit.tried, 0, memory_order_relaxed);
     pthread_mutex_unlock(&scan->storage->lock);
 }

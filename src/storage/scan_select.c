@@ -53,6 +53,7 @@ static enum sx_status collect_tests(struct sx_scan *scan, struct sx_arena *arena
     tests->prunes = SX_ARENA_ARRAY(arena, scan->n_prunes + 2 * scan->n_columns, struct sx_prune);
     if (!tests->prunes)
         return sx_error_set(error, SX_OUT_OF_MEMORY, "out of memory: no memory for a scan's filters");
+    tests->count = 0;
     for (int i = 0; i < scan->n_prunes; i++)
         tests->prunes[tests->count++] = scan->prunes[i];
     enum sx_status status = SX_OK;
@@ -234,14 +235,19 @@ static enum sx_status select_rows(struct sx_scan *scan, const struct scan_unit *
     return SX_OK;
 }
 
-/* Conjuncts are collected once for all: that takes the lock that all of the storage's scans share. */
+/* Conjuncts are collected again only where there are new ones: that takes the lock that all scans of the
+ * storage share. */
 enum sx_status scan_select(struct sx_scan *scan, const struct scan_batch *batch, struct sx_arena *arena,
                            struct scan_selection *out_selections, struct sx_error *error) {
     struct tests tests = {0};
-    SX_TRY(collect_tests(scan, arena, &tests, error));
+    int n_known = -1;
     for (int i = 0; i < batch->n_units; i++) {
+        const int n = atomic_load_explicit(&scan->n_restrictions, memory_order_acquire);
         if (scan_is_cancelled(scan))
             return sx_error_set(error, SX_CANCELLED, "the query was cancelled");
+        if (n != n_known)
+            SX_TRY(collect_tests(scan, arena, &tests, error));
+        n_known = n;
         out_selections[i] = (struct scan_selection){.arena = arena};
         SX_TRY(select_rows(scan, &scan->units[batch->first_unit + i], &tests, &out_selections[i], error));
     }

@@ -164,9 +164,10 @@ struct sx_scan {
     pthread_cond_t changed;
     bool *is_restricted; /* for each column */
     int64_t *restricted_min, *restricted_max;
-    int cursor;               /* no batch in front of it is waiting */
-    int front;                /* nor being read ahead */
-    struct scan_group *ready; /* in the order of the batches */
+    atomic_int n_restrictions; /* that there have been */
+    int cursor;                /* no batch in front of it is waiting */
+    int front;                 /* nor being read ahead */
+    struct scan_group *ready;  /* in the order of the batches */
     int n_ready;
     int n_taken;
     int n_reading; /* by anyone */

@@ -85,6 +85,19 @@ def check_without_gpu(tables):
             require("stachio on cpu," in text and "no NVIDIA driver" in text, text)
 
 
+def check_hidden(tables):
+    """The program shows CUDA one GPU of several, and says so where that one does not work; ranks see them all."""
+    nvml = EMULATED.replace("libstachio_cuda_emulated", "libnvml_emulated")
+    told = "no CUDA device: none found; others were not tried: name one by CUDA_VISIBLE_DEVICES"
+    two = {"STACHIO_CUDA_LIBRARY": EMULATED, "STACHIO_NVML_LIBRARY": nvml, "NVML_EMULATOR_GPUS": "9:0:0:80000 9:0:0:80000", "CUDA_VISIBLE_DEVICES": None}
+    for values, hides in (({}, True), ({"STACHIO_LOCAL_RANKS": "2"}, False), ({"CUDA_VISIBLE_DEVICES": "1"}, False)):
+        with environment(**{**two, **values, "CUDA_EMULATOR_DEVICES": "0"}):
+            run = run_stachio(["--device", "cuda", "-c", "SELECT 1"])
+        require(run.status == 2 and "no CUDA device" in run.error and (told in run.error) == hides, f"{values}: {run}")
+    with environment(**two):
+        check_equal(tables, DuckDB(tables), QUERIES[0], "--fallback", "forbid", "--device", "cuda")
+
+
 def check_environment(tables):
     with environment(STACHIO_DEVICE="cuda", STACHIO_CUDA_LIBRARY=NOWHERE):
         run = run_stachio(["-c", "SELECT 1"])
@@ -320,7 +333,7 @@ def main():
         tables = make_tables(os.path.join(scratch, "tables"))
         found = [check_without_gpu, check_environment]
         if os.path.exists(EMULATED):
-            found += [check_emulated, check_sort, check_ordered_groups, check_many_keys, check_kept_batches, check_duckdb_threads, check_files,
+            found += [check_emulated, check_hidden, check_sort, check_ordered_groups, check_many_keys, check_kept_batches, check_duckdb_threads, check_files,
                       check_ranks, check_links] + ([] if SANITIZED else [check_inflate])  # of which conformance tests have the kernels
         for check in found:
             with checks.case(check.__name__):

@@ -19,6 +19,20 @@ static void check(const char *gpus, const char *expected) {
     abort();
 }
 
+/* A database of a process with two GPUs; where the backend is missing the CPU answers. */
+static void check_open(int owns_process, const char *ranks, bool expected) {
+    struct stachio_options options;
+    struct stachio_error error;
+    struct stachio_db *db;
+    stachio_options_init(&options);
+    options.owns_process = owns_process;
+    setenv("STACHIO_LOCAL_RANKS", ranks, 1);
+    unsetenv("CUDA_VISIBLE_DEVICES");
+    assert(stachio_open(&options, &db, &error) == STACHIO_OK);
+    stachio_close(db);
+    assert(!getenv("CUDA_VISIBLE_DEVICES") == !expected);
+}
+
 int main(void) {
     char library[PATH_MAX];
     snprintf(library, sizeof library, "%s/libnvml_emulated.so", getenv("BUILD_DIR"));
@@ -34,6 +48,9 @@ int main(void) {
     check("9:3:0:80000 9:0:0:80000", NULL); /* one process's alone */
     check("9:0:0:100 9:0:0:80000", NULL);   /* others have its memory */
     check("", NULL);
+    setenv("CUDA_MPS_PIPE_DIRECTORY", "/nowhere", 1);
+    check("9:0:0:80000 9:0:0:80000", NULL);
+    unsetenv("CUDA_MPS_PIPE_DIRECTORY");
     setenv("NVML_EMULATOR_GPUS", "9:0:0:80000 9:0:0:80000", 1);
     setenv("CUDA_VISIBLE_DEVICES", "1", 1);
     sx_device_hide_others();
@@ -45,6 +62,11 @@ int main(void) {
     assert(!getenv("CUDA_VISIBLE_DEVICES"));
     sx_device_prepare(STACHIO_DEVICE_CUDA, true);
     assert(!strcmp(getenv("CUDA_VISIBLE_DEVICES"), "GPU-emulated-0"));
+    setenv("STACHIO_CUDA_LIBRARY", "/nowhere.so", 1);
+    unsetenv("STACHIO_DEVICE");
+    check_open(0, "1", false);
+    check_open(1, "1", true);
+    check_open(1, "2", false);
     setenv("STACHIO_NVML_LIBRARY", "/nowhere.so", 1);
     unsetenv("CUDA_VISIBLE_DEVICES");
     sx_device_hide_others();
