@@ -20,12 +20,11 @@ static enum sx_status choose_cuda(int number, struct sx_device *device, struct s
     if (!choose)
         return sx_error_set(error, SX_UNSUPPORTED, "no CUDA backend: the library lacks sx_cuda_choose");
     const enum sx_status status = choose(number, &device->choice, error);
-    if (status != SX_OK && sx_device_hides_others()) {
-        snprintf(problem, sizeof problem, "%.400s", error->text);
-        return sx_error_set(error, status, "%s; others were not tried: name one by CUDA_VISIBLE_DEVICES",
-                            problem);
-    }
-    return status;
+    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+    if (status == SX_OK || !visible)
+        return status;
+    snprintf(problem, sizeof problem, "%.300s", error->text);
+    return sx_error_set(error, status, "%s (tried: CUDA_VISIBLE_DEVICES, %.100s)", problem, visible);
 }
 
 static enum sx_status open_cuda(size_t limit_bytes, int n_sharing, struct sx_device *device,

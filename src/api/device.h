@@ -23,7 +23,6 @@ void sx_device_prepare(enum stachio_device wanted, bool is_alone);
 /* Sets CUDA_VISIBLE_DEVICES, unless it is set, to the GPU that is number 0 of sx_device_choose, where there
  * are several and that one can be expected to work. */
 void sx_device_hide_others(void);
-bool sx_device_hides_others(void); /* whether that was done */
 
 /* Which one it is to be. AUTO: what the environment's STACHIO_DEVICE says, else a GPU if one works, else the
  * CPU. CUDA: SX_USAGE with the reason if there is none. The library is libstachio_cuda.so beside libstachio,

@@ -13,20 +13,11 @@
 /* Of memory that has to be free for a GPU to be taken without a trial: a context needs about half of it. */
 static const unsigned long long context_bytes = 1ULL << 30;
 
-struct nvml {
-    void *library;
-    nvml_init_function init;
-    nvml_shutdown_function shutdown;
-    nvml_count_function count;
-    nvml_device_function device;
-    nvml_capability_function capability;
-    nvml_compute_mode_function compute_mode;
-    nvml_mig_function mig;
-    nvml_memory_function memory;
-    nvml_uuid_function uuid;
+#define NVML_FIELD(name, type) __typeof__(type) name;
+struct nvml_functions {
+    NVML_FUNCTION_LIST(NVML_FIELD)
 };
-
-static bool others_are_hidden;
+#undef NVML_FIELD
 
 /* Its daemon says which GPUs its clients may name. */
 static bool has_mps(void) {
@@ -47,76 +38,65 @@ static bool may_be_several(void) {
     return n > 1;
 }
 
-static bool load(struct nvml *nvml) {
-    const char *named = sx_environment("STACHIO_NVML_LIBRARY");
-    *nvml = (struct nvml){.library = dlopen(named ? named : NVML_LIBRARY, RTLD_NOW | RTLD_LOCAL)};
-    if (!nvml->library)
-        return false;
-    nvml->init = (nvml_init_function)(uintptr_t)dlsym(nvml->library, "nvmlInit_v2");
-    nvml->shutdown = (nvml_shutdown_function)(uintptr_t)dlsym(nvml->library, "nvmlShutdown");
-    nvml->count = (nvml_count_function)(uintptr_t)dlsym(nvml->library, "nvmlDeviceGetCount_v2");
-    nvml->device = (nvml_device_function)(uintptr_t)dlsym(nvml->library, "nvmlDeviceGetHandleByIndex_v2");
-    nvml->capability =
-        (nvml_capability_function)(uintptr_t)dlsym(nvml->library, "nvmlDeviceGetCudaComputeCapability");
-    nvml->compute_mode =
-        (nvml_compute_mode_function)(uintptr_t)dlsym(nvml->library, "nvmlDeviceGetComputeMode");
-    nvml->mig = (nvml_mig_function)(uintptr_t)dlsym(nvml->library, "nvmlDeviceGetMigMode");
-    nvml->memory = (nvml_memory_function)(uintptr_t)dlsym(nvml->library, "nvmlDeviceGetMemoryInfo");
-    nvml->uuid = (nvml_uuid_function)(uintptr_t)dlsym(nvml->library, "nvmlDeviceGetUUID");
-    return nvml->init && nvml->shutdown && nvml->count && nvml->device && nvml->capability &&
-           nvml->compute_mode && nvml->mig && nvml->memory && nvml->uuid;
+static bool find(void *library, struct nvml_functions *out) {
+    bool finds_all = true;
+#define NVML_FIND(name, type)                                            \
+    out->name = (__typeof__(out->name))(uintptr_t)dlsym(library, #name); \
+    finds_all = finds_all && out->name;
+    NVML_FUNCTION_LIST(NVML_FIND)
+#undef NVML_FIND
+    return finds_all;
 }
 
-static bool is_new_enough(const struct nvml *nvml, nvml_device device) {
+static bool is_new_enough(const struct nvml_functions *nvml, nvml_device device) {
     int major = 0, minor = 0;
-    return nvml->capability(device, &major, &minor) == NVML_SUCCESS && major >= SX_CUDA_LEAST_MAJOR;
+    return nvml->nvmlDeviceGetCudaComputeCapability(device, &major, &minor) == NVML_SUCCESS &&
+           major >= SX_CUDA_LEAST_MAJOR;
 }
 
-static bool is_whole(const struct nvml *nvml, nvml_device device) {
+static bool is_whole(const struct nvml_functions *nvml, nvml_device device) {
     unsigned current = 0, pending = 0;
-    const int result = nvml->mig(device, &current, &pending);
+    const int result = nvml->nvmlDeviceGetMigMode(device, &current, &pending);
     return result == NVML_NOT_SUPPORTED || (result == NVML_SUCCESS && current == 0);
 }
 
 /* Whether it can be expected to work: another can't be tried in its place once CUDA has seen it alone. */
-static bool is_free(const struct nvml *nvml, nvml_device device) {
+static bool is_free(const struct nvml_functions *nvml, nvml_device device) {
     struct nvml_memory memory = {0};
     int mode = -1;
-    return nvml->compute_mode(device, &mode) == NVML_SUCCESS && mode == NVML_COMPUTE_SHARED &&
-           nvml->memory(device, &memory) == NVML_SUCCESS && memory.free >= context_bytes;
+    return nvml->nvmlDeviceGetComputeMode(device, &mode) == NVML_SUCCESS && mode == NVML_COMPUTE_SHARED &&
+           nvml->nvmlDeviceGetMemoryInfo(device, &memory) == NVML_SUCCESS && memory.free >= context_bytes;
 }
 
 /* Of the one that sx_device_choose would take as number 0, by NVML's order, which is by PCI address, too.
  * False: another one may be taken, or it is the only one. */
-static bool find_first(const struct nvml *nvml, char uuid[NVML_UUID_BYTES]) {
+static bool find_first(const struct nvml_functions *nvml, char uuid[NVML_UUID_BYTES]) {
     unsigned n = 0;
     nvml_device device = NULL;
-    if (nvml->count(&n) != NVML_SUCCESS || n < 2)
+    if (nvml->nvmlDeviceGetCount_v2(&n) != NVML_SUCCESS || n < 2)
         return false;
     for (unsigned i = 0; i < n; i++) {
-        if (nvml->device(i, &device) != NVML_SUCCESS)
+        if (nvml->nvmlDeviceGetHandleByIndex_v2(i, &device) != NVML_SUCCESS)
             return false;
         if (is_new_enough(nvml, device))
             return is_whole(nvml, device) && is_free(nvml, device) &&
-                   nvml->uuid(device, uuid, NVML_UUID_BYTES) == NVML_SUCCESS;
+                   nvml->nvmlDeviceGetUUID(device, uuid, NVML_UUID_BYTES) == NVML_SUCCESS;
     }
     return false;
 }
 
 void sx_device_hide_others(void) {
-    struct nvml nvml;
+    const char *named = sx_environment("STACHIO_NVML_LIBRARY");
+    struct nvml_functions nvml;
     char uuid[NVML_UUID_BYTES];
     if (getenv("CUDA_VISIBLE_DEVICES") || has_mps() || !may_be_several())
         return;
-    if (load(&nvml) && nvml.init() == NVML_SUCCESS) {
+    void *library = dlopen(named ? named : NVML_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    if (library && find(library, &nvml) && nvml.nvmlInit_v2() == NVML_SUCCESS) {
         if (find_first(&nvml, uuid))
-            others_are_hidden = setenv("CUDA_VISIBLE_DEVICES", uuid, 0) == 0;
-        (void)nvml.shutdown();
+            setenv("CUDA_VISIBLE_DEVICES", uuid, 0);
+        (void)nvml.nvmlShutdown();
     }
-    if (nvml.library)
-        dlclose(nvml.library);
-}
-
-bool sx_device_hides_others(void) {
-    return others_are_hidden;
+    if (library)
+        dlclose(library);
 }

@@ -13,14 +13,16 @@ struct nvml_memory {
     unsigned long long total, free, used;
 };
 
-typedef int (*nvml_init_function)(void);
-typedef int (*nvml_shutdown_function)(void);
-typedef int (*nvml_count_function)(unsigned *out_count);
-typedef int (*nvml_device_function)(unsigned index, nvml_device *out_device);
-typedef int (*nvml_capability_function)(nvml_device device, int *out_major, int *out_minor);
-typedef int (*nvml_compute_mode_function)(nvml_device device, int *out_mode);
-typedef int (*nvml_mig_function)(nvml_device device, unsigned *out_current, unsigned *out_pending);
-typedef int (*nvml_memory_function)(nvml_device device, struct nvml_memory *out_memory);
-typedef int (*nvml_uuid_function)(nvml_device device, char *out_uuid, unsigned bytes);
+/* X(name, type); all return NVML_SUCCESS or what failed. */
+#define NVML_FUNCTION_LIST(X)                                                                   \
+    X(nvmlInit_v2, int (*)(void))                                                               \
+    X(nvmlShutdown, int (*)(void))                                                              \
+    X(nvmlDeviceGetCount_v2, int (*)(unsigned *out_count))                                      \
+    X(nvmlDeviceGetHandleByIndex_v2, int (*)(unsigned index, nvml_device *out_device))          \
+    X(nvmlDeviceGetCudaComputeCapability, int (*)(nvml_device, int *out_major, int *out_minor)) \
+    X(nvmlDeviceGetComputeMode, int (*)(nvml_device, int *out_mode))                            \
+    X(nvmlDeviceGetMigMode, int (*)(nvml_device, unsigned *out_current, unsigned *out_pending)) \
+    X(nvmlDeviceGetMemoryInfo, int (*)(nvml_device, struct nvml_memory * out_memory))           \
+    X(nvmlDeviceGetUUID, int (*)(nvml_device, char *out_uuid, unsigned bytes))
 
 #endif

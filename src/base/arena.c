@@ -6,15 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Blocks double, so that an arena for little costs little: of large scans each row group has its own. */
-enum { FIRST_BYTES = 1024 - 32, MOST_BYTES = 64 * 1024, ALIGNMENT = 16 };
-
 struct sx_arena_block {
     struct sx_arena_block *next;
     size_t capacity_bytes;
     size_t used_bytes;
     size_t padding;
 };
+
+/* Blocks double, so that an arena for little costs little: of large scans each row group has its own. */
+enum { FIRST_BYTES = 1024 - sizeof(struct sx_arena_block), MOST_BYTES = 64 * 1024, ALIGNMENT = 16 };
 
 static struct sx_arena_block *add_block(struct sx_arena *arena, size_t size_bytes) {
     size_t capacity = arena->total_bytes > FIRST_BYTES ? arena->total_bytes : FIRST_BYTES;

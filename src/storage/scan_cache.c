@@ -7,9 +7,10 @@ static struct sx_chunk_place cache_place(const struct fetch *fetch, const struct
                                    span->length_bytes};
 }
 
+/* Where the notes on the row group are. */
 static struct sx_chunk_cache *reuse_places(const struct fetch *fetch) {
-    const struct scan_file *file = &fetch->scan->files[fetch->unit->file];
-    return scan_reuse_places(fetch->scan->reuse, &file->stamp, fetch->unit->group);
+    const uint64_t file = fetch->scan->files[fetch->unit->file].stamp.inode;
+    return fetch->scan->reuse->places[(file + (uint64_t)fetch->unit->group) % SX_REUSE_PARTS];
 }
 
 /* Whether other scans of the query read it too. */

@@ -47,12 +47,6 @@ struct sx_reuse {
     struct sx_chunk_cache *places[SX_REUSE_PARTS];
 };
 
-/* Where a row group's entries are. */
-static inline struct sx_chunk_cache *scan_reuse_places(const struct sx_reuse *reuse,
-                                                       const struct sx_file_stamp *file, int group) {
-    return reuse->places[(file->inode + (uint64_t)group) % SX_REUSE_PARTS];
-}
-
 struct scan_file {
     const char *path;
     const char *trace_name; /* lives as long as the trace */

@@ -7,6 +7,7 @@ from check import skip
 BUILD = os.environ.get("BUILD_DIR", "")
 EMULATED = os.path.join(BUILD, "libstachio_cuda_emulated.so")
 NCCL = os.path.join(BUILD, "libnccl_emulated.so")
+NVML = os.path.join(BUILD, "libnvml_emulated.so")
 CUFILE = os.path.join(BUILD, "libcufile_emulated.so")
 # For tests of what the device decompresses, however few pages there are.
 INFLATE_ALL = {"STACHIO_INFLATE": "snappy,gzip,lz4,zstd"}
