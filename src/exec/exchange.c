@@ -17,7 +17,8 @@ enum {
     DEVICE_UNSENT = 32 << 20, /* in place of MOST_UNSENT; a few batches */
     DEVICE_SCALE = 32,        /* of all these where a message is what a device makes of a batch, */
     DEVICE_SHARE = 16,        /* but no more than this part of its memory for all windows */
-    EARLY_SCALE = 4,          /* least one with which rows are sent early */
+    EARLY_SCALE = 4,          /* least one with which rows are sent early, */
+    EARLY_BATCHES = 4,        /* and least large batches of a table: it is made as soon as one is packed */
     STRING_BYTES = 32         /* a guess */
 };
 
@@ -281,7 +282,21 @@ static enum sx_status exchange_open(struct sx_source *source, struct sx_worker *
     return SX_OK;
 }
 
-/* ---- early: while the table of the join is made that gets the rows ---- */
+/* ---- early: while the join's table is made, or waited for the last of its rows ---- */
+
+static bool exchange_has_sent(const struct sx_source *source, const struct sx_worker *worker) {
+    const struct sx_exchange *exchange = (const struct sx_exchange *)source;
+    const struct exchange_worker *state = &exchange->workers[worker->index];
+    return !state->driven && atomic_load(&exchange->n_through) == state->n_through * worker->run->n_workers;
+}
+
+/* The last pipelines into the sink have ended, or are at work. */
+static bool gets_last_rows(const struct sx_run *run, const struct sx_sink *sink) {
+    int n = sink->n_ended;
+    for (int i = 0; i < run->n_round; i++)
+        n += run->round[i]->sink == sink;
+    return n >= sink->n_feeders;
+}
 
 /* What it drives needs nothing that is not there and decides nothing with other ranks, and memory is not that
  * short that the table may need what rows take. */
@@ -289,9 +304,10 @@ static bool may_begin_early(const struct sx_exchange *exchange, const struct sx_
     const struct sx_pipeline *driven = exchange->sink->sink.driven;
     const struct sx_join_build *join = exchange->join;
     return !run->options.backend->traits.is_host && run->options.overlap == SX_OVERLAP_FULL && join &&
-           !exchange->is_build && !exchange->kept && join->sink.n_ended == join->sink.n_feeders &&
+           !exchange->is_build && !exchange->kept && gets_last_rows(run, &join->sink) &&
            mode_of(exchange) == EXCHANGE_TO_HASH && !driven->next && !driven->source->drives &&
-           sx_schedule_is_ready(driven) && scale_of(run) >= EARLY_SCALE;
+           sx_schedule_is_ready(driven) && scale_of(run) >= EARLY_SCALE &&
+           atomic_load(&join->n_rows) >= EARLY_BATCHES * run->options.large_rows;
 }
 
 static enum sx_status exchange_begin_early(struct sx_source *source, struct sx_worker *worker,
@@ -520,6 +536,7 @@ enum sx_status sx_exchange_create(struct sx_run *run, const struct sx_plan *plan
     exchange->source.prefetch = exchange_prefetch;
     exchange->source.ahead = exchange_ahead;
     exchange->source.drives = &exchange->sink->sink;
+    exchange->source.has_sent = exchange_has_sent;
     exchange->source.begin_early = exchange_begin_early;
     exchange->source.drive_early = exchange_drive_early;
     enlist(run, exchange);

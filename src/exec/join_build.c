@@ -82,6 +82,7 @@ static bool wants_bloom(const struct sx_join_build *build) {
 static enum sx_status build_consume(struct sx_sink *sink, struct sx_worker *worker, struct sx_batch *batch) {
     struct sx_join_build *build = (struct sx_join_build *)sink;
     struct sx_batch keys = {0};
+    atomic_fetch_add(&build->n_rows, (long long)batch->rows_bound);
     SX_TRY(sx_batch_create(build->plan->u.join.n_keys, batch->rows, &keys, sx_worker_error(worker)));
     enum sx_status status = sx_evaluator_run(&build->keys, worker, batch, keys.columns);
     if (status == SX_OK && wants_bloom(build))

@@ -110,8 +110,9 @@ struct sx_join_build {
     struct sx_join *table;
     const int32_t *payload; /* columns of the build child that the table keeps */
     int32_t n_payload;
-    int n_parts;   /* of the table, after finish */
-    bool is_right; /* the build side's rows are remembered when they match */
+    atomic_llong n_rows; /* at most, that have been appended so far */
+    int n_parts;         /* of the table, after finish */
+    bool is_right;       /* the build side's rows are remembered when they match */
     /* MARK within groups: tables of the first n_mark_group keys, over all build rows and over those whose
      * mark key is null */
     struct sx_join *group_rows;

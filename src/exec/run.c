@@ -170,7 +170,56 @@ static void wait_for_event(struct sx_worker *worker, int64_t n_events) {
     sx_span_end(worker->stream->lane, SX_SPAN_WAIT, "other ranks", began_ns, 0, 0);
 }
 
-/* ---- what comes next ---- */
+/* ---- what comes next: the network ---- */
+
+/* Lets workers that would be idle begin with what the next pipeline sends. */
+static enum sx_status begin_early(struct sx_worker *worker) {
+    struct sx_run *run = worker->run;
+    const struct sx_pipeline *next = sx_schedule_behind(run), *outer = worker->pipeline;
+    bool has_begun = false;
+    if (run->n_round == 0 || !next || !next->source->begin_early)
+        return SX_OK;
+    struct sx_operator *caller = account(worker, &next->source->base);
+    worker->pipeline = next;
+    const enum sx_status status = name_operator(worker, &next->source->base,
+                                                next->source->begin_early(next->source, worker, &has_begun));
+    worker->pipeline = outer;
+    account(worker, caller);
+    if (status == SX_OK && has_begun)
+        run->early = next;
+    return status;
+}
+
+/* A batch further. */
+static enum sx_status drive_early(struct sx_worker *worker, const struct sx_pipeline *early, bool *out_more) {
+    struct sx_source *source = early->source;
+    const struct sx_pipeline *outer = worker->pipeline;
+    struct sx_operator *caller = account(worker, &source->base);
+    worker->pipeline = early;
+    const enum sx_status status =
+        name_operator(worker, &source->base, source->drive_early(source, worker, out_more));
+    worker->pipeline = outer;
+    account(worker, caller);
+    return status;
+}
+
+/* While the source waits for other ranks' rows, and has sent all of this one's. */
+static enum sx_status drive_meanwhile(struct sx_worker *worker, const struct sx_source *source,
+                                      bool *out_more) {
+    struct sx_run *run = worker->run;
+    enum sx_status status = SX_OK;
+    *out_more = false;
+    if (!source->has_sent || !source->has_sent(source, worker))
+        return SX_OK;
+    pthread_mutex_lock(&run->early_lock);
+    if (!run->early)
+        status = begin_early(worker);
+    const struct sx_pipeline *early = run->early;
+    pthread_mutex_unlock(&run->early_lock);
+    return status == SX_OK && early ? drive_early(worker, early, out_more) : status;
+}
+
+/* ---- what comes next: storage ---- */
 
 /* The next pipeline that reads from storage, where things may go on at the same time; or NULL. */
 static struct sx_pipeline *pipeline_ahead(const struct sx_run *run) {
@@ -260,7 +309,10 @@ static enum sx_status drain_source(struct sx_worker *worker, const struct sx_pip
         if (done)
             break;
         if (source->drives && worker->is_starved) {
-            wait_for_event(worker, n_events);
+            bool more;
+            SX_TRY(drive_meanwhile(worker, source, &more));
+            if (!more)
+                wait_for_event(worker, n_events);
             continue;
         }
         worker->sequence += (int64_t)pipeline->index << SX_SEQUENCE_BITS;
@@ -364,16 +416,12 @@ static enum sx_status work_piece(struct sx_worker *worker, int at, int piece) {
 }
 
 /* While others have the last pieces: there is something to send for the next pipeline. */
-static enum sx_status drive_early(struct sx_worker *worker, int n_pieces) {
+static enum sx_status drive_until(struct sx_worker *worker, int n_pieces) {
     struct sx_run *run = worker->run;
-    struct sx_source *source = run->early->source;
     enum sx_status status = SX_OK;
-    bool more = true;
-    worker->pipeline = run->early;
-    account(worker, &source->base);
+    bool more = run->early != NULL;
     while (status == SX_OK && more && !stopped(run) && atomic_load(&run->round_done) < n_pieces)
-        status = name_operator(worker, &source->base, source->drive_early(source, worker, &more));
-    account(worker, NULL);
+        status = drive_early(worker, run->early, &more);
     return status;
 }
 
@@ -400,8 +448,7 @@ static void work_pieces(int member, void *context) {
         if (status != SX_OK)
             fail(worker, status);
     }
-    const enum sx_status status =
-        run->early && !stopped(run) ? drive_early(worker, count_pieces(run)) : SX_OK;
+    const enum sx_status status = drive_until(worker, count_pieces(run));
     if (status != SX_OK)
         fail(worker, status);
 }
@@ -428,29 +475,11 @@ static void keep_full_sinks(struct sx_run *run) {
     run->n_round = n;
 }
 
-/* Lets the workers that sinks leave idle begin with what the next pipeline sends: the network has nothing to
- * do while a join's table is made. */
-static void begin_early(struct sx_run *run) {
-    struct sx_worker *worker = &run->workers[0];
-    const struct sx_pipeline *next = sx_schedule_behind(run);
-    bool has_begun = false;
-    run->early = NULL;
-    if (run->n_round == 0 || !next || !next->source->begin_early)
-        return;
-    worker->pipeline = next;
-    account(worker, &next->source->base);
-    const enum sx_status status = name_operator(worker, &next->source->base,
-                                                next->source->begin_early(next->source, worker, &has_begun));
-    account(worker, NULL);
-    if (status != SX_OK)
-        fail(worker, status);
-    else if (has_begun)
-        run->early = next;
-}
-
 static void end_sinks(struct sx_run *run) {
     keep_full_sinks(run);
-    begin_early(run);
+    const enum sx_status begun = begin_early(&run->workers[0]);
+    if (begun != SX_OK)
+        fail(&run->workers[0], begun);
     for (int i = 0; i < run->n_round; i++) {
         run->round_parts[i] = 0;
         run->round_pieces[i] = run->round[i]->sink->finish != NULL;
@@ -495,6 +524,7 @@ static int workers_of_round(const struct sx_run *run) {
 
 static void run_round(struct sx_run *run) {
     const int n_workers = workers_of_round(run);
+    run->early = NULL;
     for (int i = 0; i < run->n_round && !stopped(run); i++) {
         const enum sx_status status = open_source(&run->workers[0], run->round[i]);
         if (status != SX_OK)

@@ -75,8 +75,11 @@ struct sx_source {
      * then, and all workers take them to the end, whatever the sink still wants: other ranks wait for what is
      * sent meanwhile. */
     struct sx_sink *drives;
-    /* Both may be NULL. While sinks of the pipelines in front of it end: opens the source, if what it drives
-     * can begin; then drives it a batch further. *out_more: this worker may ask again. */
+    /* May be NULL. All workers are through with what it drives: other ranks' rows are all that is to come. */
+    bool (*has_sent)(const struct sx_source *source, const struct sx_worker *worker);
+    /* Both may be NULL. While pipelines in front of it wait for other ranks, or their sinks end: opens the
+     * source, if what it drives can begin; then drives it a batch further. *out_more: this worker may ask
+     * again. */
     enum sx_status (*begin_early)(struct sx_source *source, struct sx_worker *worker, bool *out_begun);
     enum sx_status (*drive_early)(struct sx_source *source, struct sx_worker *worker, bool *out_more);
 };
@@ -170,6 +173,7 @@ struct sx_run {
     int *round_parts, *round_pieces;
     const struct sx_end_stage *round_stage;
     atomic_int round_next, round_done;
+    pthread_mutex_t early_lock;      /* while pipelines run */
     const struct sx_pipeline *early; /* whose source has begun early; NULL: none */
 };
 

@@ -4,7 +4,8 @@
  * digits, and written from there in runs.
  *
  * A row costs 8 bytes for counting, and 12 read and 12 written for moving keys and rows: 32 in all; for a
- * partition (rows begin 0, 1, …; keys are not wanted) 20. */
+ * partition (rows begin 0, 1, …; keys are not wanted) 20. Where that is one of few digits the order is found
+ * without staging ("few digits" below). */
 #include "backend/cuda/block.h"
 #include "backend/cuda/launch.h"
 #include "backend/cuda/launch_hash.h"
@@ -14,7 +15,8 @@ enum {
     ITEMS = (int)CUDA_RADIX_SMALL / (int)CUDA_THREADS, /* of a thread in a tile */
     WARPS = CUDA_THREADS / CUDA_WARP,
     MOST_BLOCKS = 132 * 6, /* all at work at the same time */
-    NARROW_BITS = 8
+    NARROW_BITS = 8,
+    FEW_BITS = 4
 };
 
 /* Blocks take whole tiles, the same number each but for the last. */
@@ -195,6 +197,113 @@ template <int BINS> __global__ void radix_small(struct cuda_radix_pass pass, int
     }
 }
 
+/* ---- few digits ----
+ * A block a tile. The lanes that have a digit are told by a ballot for each of its bits, and lane d of a warp
+ * has the count of digit d, so that nothing is staged: a row costs 8 bytes for counting, and 8 read and 4
+ * written for moving. */
+
+/* The digits of a thread's rows in a tile; rows that are not there have none. */
+struct few_items {
+    uint32_t digits[ITEMS];
+    bool inside[ITEMS];
+};
+
+__device__ static inline void load_digits(const struct cuda_radix_pass &pass, int64_t first,
+                                          struct few_items &items) {
+    SX_UNROLL
+    for (int k = 0; k < ITEMS; k++) {
+        const int64_t i = item_at(first, k);
+        items.inside[k] = i < pass.n;
+        items.digits[k] = items.inside[k] ? digit_of(pass, pass.keys[i]) : 0;
+    }
+}
+
+/* Of one item of each lane of a warp. */
+template <int BITS> struct few_ballots {
+    uint32_t inside, bits[BITS];
+};
+
+template <int BITS>
+__device__ static inline struct few_ballots<BITS> ballots_of(const struct few_items &items, int k) {
+    struct few_ballots<BITS> ballots;
+    ballots.inside = __ballot_sync(ALL_LANES, items.inside[k]);
+    SX_UNROLL
+    for (int b = 0; b < BITS; b++)
+        ballots.bits[b] = __ballot_sync(ALL_LANES, items.digits[k] >> b & 1);
+    return ballots;
+}
+
+template <int BITS>
+__device__ static inline uint32_t lanes_of(const struct few_ballots<BITS> &ballots, uint32_t digit) {
+    uint32_t lanes = ballots.inside;
+    SX_UNROLL
+    for (int b = 0; b < BITS; b++)
+        lanes &= digit >> b & 1 ? ballots.bits[b] : ~ballots.bits[b];
+    return lanes;
+}
+
+/* Of the warp's rows, those with the lane's digit, if it has one. */
+template <int BITS> __device__ static inline uint32_t count_own(const struct few_items &items) {
+    uint32_t count = 0;
+    SX_UNROLL
+    for (int k = 0; k < ITEMS; k++)
+        count += (uint32_t)__popc(lanes_of(ballots_of<BITS>(items, k), warp_lane()));
+    return count;
+}
+
+template <int BITS> struct few_counts {
+    uint32_t of_warp[WARPS][1 << BITS];
+};
+
+template <int BITS>
+__device__ static inline void count_warps(const struct few_items &items, struct few_counts<BITS> &counts) {
+    const uint32_t count = count_own<BITS>(items);
+    if (warp_lane() < 1u << BITS)
+        counts.of_warp[threadIdx.x / CUDA_WARP][warp_lane()] = count;
+    __syncthreads();
+}
+
+/* Of the digit, in the warps in front of `warp`. */
+template <int BITS>
+__device__ static inline uint32_t count_before(const struct few_counts<BITS> &counts, int warp,
+                                               uint32_t digit) {
+    uint32_t count = 0;
+    for (int w = 0; w < warp; w++)
+        count += counts.of_warp[w][digit];
+    return count;
+}
+
+template <int BITS> __global__ void few_count(const struct cuda_radix_pass pass, int64_t *out_counts) {
+    __shared__ struct few_counts<BITS> counts;
+    struct few_items items;
+    load_digits(pass, (int64_t)blockIdx.x * TILE, items);
+    count_warps(items, counts);
+    if (threadIdx.x < 1u << BITS)
+        out_counts[(int64_t)threadIdx.x * gridDim.x + blockIdx.x] = count_before(counts, WARPS, threadIdx.x);
+}
+
+template <int BITS> __global__ void few_move(const struct cuda_radix_pass pass, const int64_t *places) {
+    __shared__ struct few_counts<BITS> counts;
+    struct few_items items;
+    const int64_t first = (int64_t)blockIdx.x * TILE;
+    const uint32_t lane = warp_lane();
+    load_digits(pass, first, items);
+    count_warps(items, counts);
+    uint32_t place = 0; /* of the next row with the lane's digit */
+    if (lane < 1u << BITS)
+        place = (uint32_t)places[(int64_t)lane * gridDim.x + blockIdx.x] +
+                count_before(counts, (int)threadIdx.x / CUDA_WARP, lane);
+    SX_UNROLL
+    for (int k = 0; k < ITEMS; k++) {
+        const struct few_ballots<BITS> ballots = ballots_of<BITS>(items, k);
+        const uint32_t before = lanes_of(ballots, items.digits[k]) & ((1u << lane) - 1);
+        const uint32_t to = __shfl_sync(ALL_LANES, place, (int)items.digits[k]) + (uint32_t)__popc(before);
+        if (items.inside[k])
+            pass.out_rows[to] = (uint32_t)item_at(first, k);
+        place += (uint32_t)__popc(lanes_of(ballots, lane));
+    }
+}
+
 __global__ void radix_starts(const int64_t *places, int n_bins, int64_t stride, int64_t n,
                              int64_t *out_starts) {
     for (int64_t b = cuda_thread(); b <= n_bins; b += cuda_threads())
@@ -228,14 +337,38 @@ static void radix(cudaStream_t stream, const struct cuda_radix_pass &pass, int64
                   pass.n, out_starts);
 }
 
+static int64_t n_tiles(int64_t n) {
+    return n > 0 ? (n + TILE - 1) / TILE : 1;
+}
+
+template <int BITS>
+static void radix_few(cudaStream_t stream, const struct cuda_radix_pass &pass, int64_t *out_starts) {
+    const int64_t tiles = n_tiles(pass.n);
+    const int n_bins = 1 << BITS;
+    int64_t *counts = (int64_t *)pass.scratch;
+    SX_LAUNCH(few_count<BITS>, (unsigned)tiles, CUDA_THREADS, 0, stream, pass, counts);
+    cuda_exclusive_sum(stream, counts, n_bins * tiles, counts, counts + n_bins * tiles + 1);
+    SX_LAUNCH(few_move<BITS>, (unsigned)tiles, CUDA_THREADS, 0, stream, pass, counts);
+    if (out_starts)
+        SX_LAUNCH(radix_starts, cuda_blocks(n_bins + 1), CUDA_THREADS, 0, stream, counts, n_bins, tiles,
+                  pass.n, out_starts);
+}
+
 extern "C" {
 
 size_t cuda_radix_bytes(int64_t n, int bits) {
-    const int64_t counts = n_blocks(n) << bits;
+    const int64_t counts = (bits <= FEW_BITS ? n_tiles(n) : n_blocks(n)) << bits;
     return (size_t)(counts + 1) * sizeof(int64_t) + cuda_exclusive_sum_bytes(counts);
 }
 void cuda_radix(cudaStream_t stream, const struct cuda_radix_pass *pass, int64_t *out_starts) {
-    if (pass->bits <= NARROW_BITS)
+    if (pass->bits <= FEW_BITS && !pass->rows && !pass->out_keys)
+        switch (pass->bits) {
+        case 1: radix_few<1>(stream, *pass, out_starts); break;
+        case 2: radix_few<2>(stream, *pass, out_starts); break;
+        case 3: radix_few<3>(stream, *pass, out_starts); break;
+        default: radix_few<FEW_BITS>(stream, *pass, out_starts);
+        }
+    else if (pass->bits <= NARROW_BITS)
         radix<1 << NARROW_BITS>(stream, *pass, out_starts);
     else
         radix<1 << CUDA_RADIX_BITS>(stream, *pass, out_starts);

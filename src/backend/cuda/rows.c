@@ -397,6 +397,7 @@ out:
 
 enum sx_status sx_cuda_bytes_from_host(struct sx_stream *base, struct sx_buffer *buffer, size_t bytes,
                                        struct sx_buffer **out_buffer) {
+    enum { FEW_BYTES = 256 << 10 };
     static const char why[] = "bytes of other ranks";
     struct cuda_stream *stream;
     struct sx_buffer *device;
@@ -404,7 +405,8 @@ enum sx_status sx_cuda_bytes_from_host(struct sx_stream *base, struct sx_buffer 
     SX_TRY(sx_buffer_create(base->pool, bytes, &device, &base->error));
     enum sx_status status;
     if (sx_pool_is_pinned(buffer->pool)) {
-        SX_GO(cuda_upload_pinned(stream, device->data, buffer->data, bytes));
+        SX_GO((bytes <= FEW_BYTES ? cuda_upload_few : cuda_upload_pinned)(stream, device->data, buffer->data,
+                                                                          bytes));
     } else {
         SX_GO(cuda_upload(stream, device->data, buffer->data, bytes));
     }

@@ -57,14 +57,28 @@ struct warp_strings {
     int64_t begins[CUDA_WARP];
 };
 
-/* The warp writes them side by side, whichever lanes' they are: `bytes` in all. */
+__device__ static inline char byte_of(const struct warp_strings &strings, int64_t k) {
+    int lane = 0;
+    for (int step = CUDA_WARP / 2; step > 0; step /= 2)
+        if (strings.begins[lane + step] <= k)
+            lane += step;
+    return view_bytes(strings.views[lane])[k - strings.begins[lane]];
+}
+
+/* The warp writes them side by side, whichever lanes' they are: `bytes` in all. What a lane reads for several
+ * steps is under way at the same time: of few rows there are not enough warps to hide that it takes long. */
 __device__ static inline void copy_strings(const struct warp_strings &strings, int64_t bytes, char *to) {
-    for (int64_t k = warp_lane(); k < bytes; k += CUDA_WARP) {
-        int lane = 0;
-        for (int step = CUDA_WARP / 2; step > 0; step /= 2)
-            if (strings.begins[lane + step] <= k)
-                lane += step;
-        to[k] = view_bytes(strings.views[lane])[k - strings.begins[lane]];
+    constexpr int STEPS = 8;
+    for (int64_t first = warp_lane(); first < bytes; first += STEPS * CUDA_WARP) {
+        char read[STEPS];
+        SX_UNROLL
+        for (int s = 0; s < STEPS; s++)
+            if (first + s * CUDA_WARP < bytes)
+                read[s] = byte_of(strings, first + s * CUDA_WARP);
+        SX_UNROLL
+        for (int s = 0; s < STEPS; s++)
+            if (first + s * CUDA_WARP < bytes)
+                to[first + s * CUDA_WARP] = read[s];
     }
 }
 
