@@ -284,10 +284,13 @@ static enum sx_status exchange_open(struct sx_source *source, struct sx_worker *
 
 /* ---- early: while the join's table is made, or waited for the last of its rows ---- */
 
+/* Else rows that are sent early would get in front of its own, by the room that they have. */
 static bool exchange_has_sent(const struct sx_source *source, const struct sx_worker *worker) {
     const struct sx_exchange *exchange = (const struct sx_exchange *)source;
     const struct exchange_worker *state = &exchange->workers[worker->index];
-    return !state->driven && atomic_load(&exchange->n_through) == state->n_through * worker->run->n_workers;
+    const struct sx_run *run = worker->run;
+    return !state->driven && atomic_load(&exchange->n_through) == state->n_through * run->n_workers &&
+           sx_channel_unsent_bytes(exchange->channel) <= window_of(scale_of(run), (size_t)exchange->n_ranks);
 }
 
 /* The last pipelines into the sink have ended, or are at work. */
@@ -299,7 +302,7 @@ static bool gets_last_rows(const struct sx_run *run, const struct sx_sink *sink)
 }
 
 /* What it drives needs nothing that is not there and decides nothing with other ranks, and memory is not that
- * short that the table may need what rows take. */
+ * short that the table may need what rows take: both sides of the join are on their way at the same time. */
 static bool may_begin_early(const struct sx_exchange *exchange, const struct sx_run *run) {
     const struct sx_pipeline *driven = exchange->sink->sink.driven;
     const struct sx_join_build *join = exchange->join;
@@ -307,7 +310,7 @@ static bool may_begin_early(const struct sx_exchange *exchange, const struct sx_
            !exchange->is_build && !exchange->kept && gets_last_rows(run, &join->sink) &&
            mode_of(exchange) == EXCHANGE_TO_HASH && !driven->next && !driven->source->drives &&
            sx_schedule_is_ready(driven) && scale_of(run) >= EARLY_SCALE &&
-           atomic_load(&join->n_rows) >= EARLY_BATCHES * run->options.large_rows;
+           atomic_load(&join->n_rows) / EARLY_BATCHES >= run->options.large_rows;
 }
 
 static enum sx_status exchange_begin_early(struct sx_source *source, struct sx_worker *worker,

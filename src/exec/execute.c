@@ -52,7 +52,7 @@ enum sx_status sx_run_create(const struct sx_exec_options *options, const struct
         return sx_no_memory(error, "a query");
     run->options = *options;
     pthread_mutex_init(&run->error_lock, NULL);
-    pthread_mutex_init(&run->early_lock, NULL);
+    pthread_rwlock_init(&run->early_lock, NULL);
     sx_events_init(&run->events);
     run->events.spin_ns = run->options.net ? sx_net_spin_ns(run->options.net) : 0;
     enum sx_status status = create_parts(run, plan, error);
@@ -79,7 +79,7 @@ void sx_run_destroy(struct sx_run *run) {
     free(run->pipelines);
     sx_events_release(&run->events);
     pthread_mutex_destroy(&run->error_lock);
-    pthread_mutex_destroy(&run->early_lock);
+    pthread_rwlock_destroy(&run->early_lock);
     sx_arena_release(&run->arena);
     free(run);
 }

@@ -177,7 +177,7 @@ static enum sx_status begin_early(struct sx_worker *worker) {
     struct sx_run *run = worker->run;
     const struct sx_pipeline *next = sx_schedule_behind(run), *outer = worker->pipeline;
     bool has_begun = false;
-    if (run->n_round == 0 || !next || !next->source->begin_early)
+    if (atomic_load(&run->early) || run->n_round == 0 || !next || !next->source->begin_early)
         return SX_OK;
     struct sx_operator *caller = account(worker, &next->source->base);
     worker->pipeline = next;
@@ -186,7 +186,7 @@ static enum sx_status begin_early(struct sx_worker *worker) {
     worker->pipeline = outer;
     account(worker, caller);
     if (status == SX_OK && has_begun)
-        run->early = next;
+        atomic_store(&run->early, next);
     return status;
 }
 
@@ -207,16 +207,16 @@ static enum sx_status drive_early(struct sx_worker *worker, const struct sx_pipe
 static enum sx_status drive_meanwhile(struct sx_worker *worker, const struct sx_source *source,
                                       bool *out_more) {
     struct sx_run *run = worker->run;
-    enum sx_status status = SX_OK;
     *out_more = false;
     if (!source->has_sent || !source->has_sent(source, worker))
         return SX_OK;
-    pthread_mutex_lock(&run->early_lock);
-    if (!run->early)
-        status = begin_early(worker);
-    const struct sx_pipeline *early = run->early;
-    pthread_mutex_unlock(&run->early_lock);
-    return status == SX_OK && early ? drive_early(worker, early, out_more) : status;
+    if (!atomic_load(&run->early) && pthread_rwlock_trywrlock(&run->early_lock) == 0) {
+        const enum sx_status begun = begin_early(worker);
+        pthread_rwlock_unlock(&run->early_lock);
+        SX_TRY(begun);
+    }
+    const struct sx_pipeline *early = atomic_load(&run->early);
+    return early ? drive_early(worker, early, out_more) : SX_OK;
 }
 
 /* ---- what comes next: storage ---- */
@@ -249,7 +249,9 @@ static enum sx_status look_ahead(struct sx_worker *worker) {
         return SX_OK;
     struct sx_operator *caller = account(worker, &source->base);
     const enum sx_ahead when = pipeline == sx_schedule_behind(run) ? SX_AHEAD_NEXT : SX_AHEAD_LATER;
+    pthread_rwlock_rdlock(&worker->run->early_lock);
     const enum sx_status status = name_operator(worker, &source->base, source->ahead(source, worker, when));
+    pthread_rwlock_unlock(&worker->run->early_lock);
     account(worker, caller);
     return status;
 }
@@ -419,9 +421,10 @@ static enum sx_status work_piece(struct sx_worker *worker, int at, int piece) {
 static enum sx_status drive_until(struct sx_worker *worker, int n_pieces) {
     struct sx_run *run = worker->run;
     enum sx_status status = SX_OK;
-    bool more = run->early != NULL;
+    const struct sx_pipeline *early = atomic_load(&run->early);
+    bool more = early != NULL;
     while (status == SX_OK && more && !stopped(run) && atomic_load(&run->round_done) < n_pieces)
-        status = drive_early(worker, run->early, &more);
+        status = drive_early(worker, early, &more);
     return status;
 }
 
@@ -461,7 +464,7 @@ static void run_stage(struct sx_run *run, const struct sx_end_stage *stage) {
     run->round_stage = stage;
     atomic_store(&run->round_next, 0);
     atomic_store(&run->round_done, 0);
-    sx_team_run_some(run->options.team, run->early ? run->n_workers : n, work_pieces, run);
+    sx_team_run_some(run->options.team, atomic_load(&run->early) ? run->n_workers : n, work_pieces, run);
 }
 
 /* Leaves those of the round's pipelines whose sinks get no more rows. */
@@ -524,7 +527,7 @@ static int workers_of_round(const struct sx_run *run) {
 
 static void run_round(struct sx_run *run) {
     const int n_workers = workers_of_round(run);
-    run->early = NULL;
+    atomic_store(&run->early, NULL);
     for (int i = 0; i < run->n_round && !stopped(run); i++) {
         const enum sx_status status = open_source(&run->workers[0], run->round[i]);
         if (status != SX_OK)

@@ -50,8 +50,9 @@ enum sx_ahead {
     SX_AHEAD_LATER /* the same, and between the two come others that need nothing of storage */
 };
 
-/* Gives batches. `open` (may be NULL) is called once before the workers start; what it makes on its worker's
- * stream it gives to the others by sx_synchronise. */
+/* Gives batches. `open` (may be NULL) is called once before the workers start, or early, by one of them while
+ * none is at work on the source; what it makes on its worker's stream it gives to the others by
+ * sx_synchronise. */
 struct sx_source {
     struct sx_operator base;
     enum sx_status (*open)(struct sx_source *source, struct sx_worker *worker);
@@ -75,7 +76,8 @@ struct sx_source {
      * then, and all workers take them to the end, whatever the sink still wants: other ranks wait for what is
      * sent meanwhile. */
     struct sx_sink *drives;
-    /* May be NULL. All workers are through with what it drives: other ranks' rows are all that is to come. */
+    /* May be NULL. All workers are through with what it drives, and other ranks have room for what of it is
+     * still to be sent: other ranks' rows are all that is to come. */
     bool (*has_sent)(const struct sx_source *source, const struct sx_worker *worker);
     /* Both may be NULL. While pipelines in front of it wait for other ranks, or their sinks end: opens the
      * source, if what it drives can begin; then drives it a batch further. *out_more: this worker may ask
@@ -173,8 +175,10 @@ struct sx_run {
     int *round_parts, *round_pieces;
     const struct sx_end_stage *round_stage;
     atomic_int round_next, round_done;
-    pthread_mutex_t early_lock;      /* while pipelines run */
-    const struct sx_pipeline *early; /* whose source has begun early; NULL: none */
+    /* The pipeline behind the round's, if its source has begun early; else NULL. The lock is held by who
+     * opens that while pipelines run, and shared by those that look ahead at it. */
+    _Atomic(const struct sx_pipeline *) early;
+    pthread_rwlock_t early_lock;
 };
 
 /* Zeroed operator of `size` bytes in the run's arena, registered for destruction; `name` is formatted. NULL:

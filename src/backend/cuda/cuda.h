@@ -168,7 +168,8 @@ SX_MUST_CHECK enum sx_status cuda_read(struct cuda_stream *stream, void *to, con
 /* From pinned memory, which must stay as it is until the next synchronisation. */
 SX_MUST_CHECK enum sx_status cuda_upload_pinned(struct cuda_stream *stream, void *device, const void *from,
                                                 size_t bytes);
-/* The same by a kernel, which does not wait for what the copy engine has been asked to bring: for a few. */
+/* The same for a few, by a kernel if both are at multiples of 8, which does not wait for what the copy engine
+ * has been asked to bring. */
 SX_MUST_CHECK enum sx_status cuda_upload_few(struct cuda_stream *stream, void *device, const void *from,
                                              size_t bytes);
 /* A device buffer with a copy of `bytes` of host memory. */

@@ -43,7 +43,7 @@ void cuda_bloom_test(cudaStream_t stream, const uint64_t *hashes, int64_t n, con
 
 enum { CUDA_RADIX_BITS = 10 }; /* at most, of a digit */
 
-/* One pass: a stable order by the digit (keys[i] >> shift) of `bits` bits. n < 2^32. */
+/* One pass: a stable order by the digit (keys[i] >> shift) of `bits` bits, 1 to CUDA_RADIX_BITS. n < 2^32. */
 struct cuda_radix_pass {
     int64_t n;
     const uint64_t *keys;

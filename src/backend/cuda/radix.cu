@@ -1,7 +1,7 @@
 /* Stable order of rows by a digit of their keys, in three steps: each block counts the digits of its share of
- * the rows, the counts are summed over [digit][block], and each block moves its rows. Moving takes a tile at
- * a time: rows are ranked within their warp by matching digits, staged in shared memory in the order of
- * digits, and written from there in runs.
+ * the rows, the counts are summed over [digit][block], and each block moves its rows. Mostly moving takes a
+ * tile at a time: rows are ranked within their warp by matching digits, staged in shared memory in the order
+ * of digits, and written from there in runs.
  *
  * A row costs 8 bytes for counting, and 12 read and 12 written for moving keys and rows: 32 in all; for a
  * partition (rows begin 0, 1, …; keys are not wanted) 20. Where that is one of few digits the order is found
@@ -19,9 +19,12 @@ enum {
     FEW_BITS = 4
 };
 
+static int64_t n_tiles(int64_t n) {
+    return n > 0 ? (n + TILE - 1) / TILE : 1;
+}
 /* Blocks take whole tiles, the same number each but for the last. */
 static int64_t tiles_of_block(int64_t n) {
-    const int64_t tiles = (n + TILE - 1) / TILE;
+    const int64_t tiles = n_tiles(n);
     return tiles < MOST_BLOCKS ? 1 : (tiles + MOST_BLOCKS - 1) / MOST_BLOCKS;
 }
 static int64_t n_blocks(int64_t n) {
@@ -273,19 +276,21 @@ __device__ static inline uint32_t count_before(const struct few_counts<BITS> &co
     return count;
 }
 
-template <int BITS> __global__ void few_count(const struct cuda_radix_pass pass, int64_t *out_counts) {
+template <int BITS>
+__global__ void few_count(const struct cuda_radix_pass pass, int64_t share, int64_t *out_counts) {
     __shared__ struct few_counts<BITS> counts;
     struct few_items items;
-    load_digits(pass, (int64_t)blockIdx.x * TILE, items);
+    load_digits(pass, blockIdx.x * share, items);
     count_warps(items, counts);
     if (threadIdx.x < 1u << BITS)
         out_counts[(int64_t)threadIdx.x * gridDim.x + blockIdx.x] = count_before(counts, WARPS, threadIdx.x);
 }
 
-template <int BITS> __global__ void few_move(const struct cuda_radix_pass pass, const int64_t *places) {
+template <int BITS>
+__global__ void few_move(const struct cuda_radix_pass pass, int64_t share, const int64_t *places) {
     __shared__ struct few_counts<BITS> counts;
     struct few_items items;
-    const int64_t first = (int64_t)blockIdx.x * TILE;
+    const int64_t first = blockIdx.x * share;
     const uint32_t lane = warp_lane();
     load_digits(pass, first, items);
     count_warps(items, counts);
@@ -324,34 +329,29 @@ __global__ void find_starts(const uint64_t *keys, int64_t n, int shift, int n_pa
     }
 }
 
-template <int BINS>
-static void radix(cudaStream_t stream, const struct cuda_radix_pass &pass, int64_t *out_starts) {
-    const int64_t blocks = n_blocks(pass.n), share = tiles_of_block(pass.n) * TILE;
+/* `share`: rows of a block. */
+template <auto COUNT, auto MOVE>
+static void radix(cudaStream_t stream, const struct cuda_radix_pass &pass, int64_t blocks, int64_t share,
+                  int64_t *out_starts) {
     const int n_bins = 1 << pass.bits;
     int64_t *counts = (int64_t *)pass.scratch;
-    SX_LAUNCH(radix_count<BINS>, (unsigned)blocks, CUDA_THREADS, 0, stream, pass, share, counts);
+    SX_LAUNCH(COUNT, (unsigned)blocks, CUDA_THREADS, 0, stream, pass, share, counts);
     cuda_exclusive_sum(stream, counts, n_bins * blocks, counts, counts + n_bins * blocks + 1);
-    SX_LAUNCH(radix_move<BINS>, (unsigned)blocks, CUDA_THREADS, 0, stream, pass, share, counts);
+    SX_LAUNCH(MOVE, (unsigned)blocks, CUDA_THREADS, 0, stream, pass, share, (const int64_t *)counts);
     if (out_starts)
         SX_LAUNCH(radix_starts, cuda_blocks(n_bins + 1), CUDA_THREADS, 0, stream, counts, n_bins, blocks,
                   pass.n, out_starts);
 }
 
-static int64_t n_tiles(int64_t n) {
-    return n > 0 ? (n + TILE - 1) / TILE : 1;
+template <int BINS>
+static void radix_staged(cudaStream_t stream, const struct cuda_radix_pass &pass, int64_t *out_starts) {
+    radix<radix_count<BINS>, radix_move<BINS>>(stream, pass, n_blocks(pass.n), tiles_of_block(pass.n) * TILE,
+                                               out_starts);
 }
 
 template <int BITS>
 static void radix_few(cudaStream_t stream, const struct cuda_radix_pass &pass, int64_t *out_starts) {
-    const int64_t tiles = n_tiles(pass.n);
-    const int n_bins = 1 << BITS;
-    int64_t *counts = (int64_t *)pass.scratch;
-    SX_LAUNCH(few_count<BITS>, (unsigned)tiles, CUDA_THREADS, 0, stream, pass, counts);
-    cuda_exclusive_sum(stream, counts, n_bins * tiles, counts, counts + n_bins * tiles + 1);
-    SX_LAUNCH(few_move<BITS>, (unsigned)tiles, CUDA_THREADS, 0, stream, pass, counts);
-    if (out_starts)
-        SX_LAUNCH(radix_starts, cuda_blocks(n_bins + 1), CUDA_THREADS, 0, stream, counts, n_bins, tiles,
-                  pass.n, out_starts);
+    radix<few_count<BITS>, few_move<BITS>>(stream, pass, n_tiles(pass.n), TILE, out_starts);
 }
 
 extern "C" {
@@ -369,9 +369,9 @@ void cuda_radix(cudaStream_t stream, const struct cuda_radix_pass *pass, int64_t
         default: radix_few<FEW_BITS>(stream, *pass, out_starts);
         }
     else if (pass->bits <= NARROW_BITS)
-        radix<1 << NARROW_BITS>(stream, *pass, out_starts);
+        radix_staged<1 << NARROW_BITS>(stream, *pass, out_starts);
     else
-        radix<1 << CUDA_RADIX_BITS>(stream, *pass, out_starts);
+        radix_staged<1 << CUDA_RADIX_BITS>(stream, *pass, out_starts);
 }
 void cuda_radix_small(cudaStream_t stream, const struct cuda_radix_pass *pass, int bits) {
     SX_LAUNCH(radix_small<1 << NARROW_BITS>, 1, CUDA_THREADS, 0, stream, *pass, bits);

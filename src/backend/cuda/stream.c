@@ -495,7 +495,7 @@ enum sx_status cuda_upload_pinned(struct cuda_stream *stream, void *device, cons
 enum sx_status cuda_upload_few(struct cuda_stream *stream, void *device, const void *from, size_t bytes) {
     const int64_t began_ns = sx_span_begin(stream->base.lane);
     SX_TRY(copy(stream, device, from, bytes, cudaMemcpyHostToDevice, "a copy to the device"));
-    sx_span_end(stream->base.lane, SX_SPAN_COPY, "upload", began_ns, (int64_t)bytes, 1);
+    sx_span_end(stream->base.lane, SX_SPAN_COPY, "upload by a kernel", began_ns, (int64_t)bytes, 1);
     return SX_OK;
 }
 
