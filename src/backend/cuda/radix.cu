@@ -1,7 +1,7 @@
 /* Stable order of rows by a digit of their keys, in three steps: each block counts the digits of its share of
- * the rows, the counts are summed over [digit][block], and each block moves its rows. Mostly moving takes a
- * tile at a time: rows are ranked within their warp by matching digits, staged in shared memory in the order
- * of digits, and written from there in runs.
+ * the rows, the counts are summed over [digit][block], and each block moves its rows. Moving takes a tile at
+ * a time: rows are ranked within their warp by matching digits, staged in shared memory in the order of
+ * digits, and written from there in runs.
  *
  * A row costs 8 bytes for counting, and 12 read and 12 written for moving keys and rows: 32 in all; for a
  * partition (rows begin 0, 1, …; keys are not wanted) 20. Where that is one of few digits the order is found
