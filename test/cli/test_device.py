@@ -31,10 +31,8 @@ TEXT_QUERIES = ("SELECT a.v, b.flag, b.phone, b.note, b.border FROM texts a JOIN
                 "SELECT count(*), sum(a.v), min(a.note), max(b.note) FROM texts a JOIN texts b ON a.phone = b.phone AND a.border = b.border",
                 "SELECT border, flag, count(*), max(note), min(phone) FROM texts GROUP BY ALL ORDER BY ALL",
                 "SELECT note, phone FROM texts ORDER BY note NULLS FIRST, v")
-# Rows of a may go before b's table is there, and before its last rows have come; in the second query a scan gives them that another table filters.
-EARLY = ("SELECT count(*), sum(a.v), max(a.note), sum(b.w) FROM texts a LEFT JOIN (SELECT w FROM texts WHERE v % 5 <> 3) b ON a.v = b.w",
-         "SELECT count(*), max(a.note), sum(b.w) FROM texts a JOIN (SELECT v FROM texts WHERE v % 5 = 1) d ON a.w = d.v "
-         "LEFT JOIN (SELECT w FROM texts WHERE v % 2 = 1) b ON a.v = b.w")
+# Rows of a may go before b's table is there: a LEFT join gives their scan no filter.
+EARLY = "SELECT count(*), sum(a.v), max(a.note), sum(b.w) FROM texts a LEFT JOIN (SELECT w FROM texts WHERE v % 5 <> 3) b ON a.v = b.w"
 # A filter of all ranks' keys goes before rows do.
 FILTERED = "SELECT count(*), sum(a.v) FROM texts a JOIN texts b ON a.v = b.v AND a.w = b.w WHERE b.v % 40 = 7 OR b.w < 50"
 
@@ -277,7 +275,7 @@ def check_links(tables):
     nccl = {**base, "STACHIO_TRANSPORT": "nccl"}
     for way in base, nccl:
         with environment(**way):
-            for sql in (*QUERIES, *TEXT_QUERIES, *EARLY, FILTERED):
+            for sql in (*QUERIES, *TEXT_QUERIES, EARLY, FILTERED):
                 for compression in ("on",) if SANITIZED else ("off", "on", "auto"):
                     check_equal(tables, DuckDB(tables), sql, "--fallback", "forbid", "--device", "cuda", "--shuffle-compression", compression)
     with environment(**base):
