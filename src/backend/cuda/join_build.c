@@ -4,7 +4,7 @@
 
 #include "backend/cuda/join.h"
 
-enum { FILTER_BITS_PER_ROW = 16, FILTER_WORD_BITS = 32, LEAST_FILTER_WORDS = 4 };
+enum { FILTER_BITS_PER_ROW = 16, FILTER_WORD_BITS = 32, LEAST_FILTER_WORDS = 4, WIDE_ROW_BITS = 48 };
 
 /* ---- join_finish ---- */
 
@@ -177,20 +177,32 @@ enum sx_status cuda_join_filtered(struct cuda_stream *stream, const struct sx_jo
 }
 
 /* Open addressing, half full. */
-static enum sx_status make_hashed(struct cuda_stream *stream, struct sx_join *join) {
+static enum sx_status make_slots(struct cuda_stream *stream, struct sx_join *join) {
     struct cuda_join_table *table = &join->table;
+    const uint64_t rows = (uint64_t)join->rows;
+    const bool is_narrow = rows < CUDA_JOIN_NARROW_ROWS;
+    table->slot_bytes = is_narrow ? sizeof(uint32_t) : sizeof(uint64_t);
+    table->row_bits = is_narrow ? 1 : WIDE_ROW_BITS;
+    while (is_narrow && rows >> table->row_bits)
+        table->row_bits++;
+    const uint64_t of_bucket = CUDA_JOIN_BUCKET_BYTES / table->slot_bytes;
+    table->n_slots = (2 * rows / of_bucket + 1) * of_bucket;
+    SX_TRY(cuda_join_zeroed(stream, table->n_slots * table->slot_bytes, &join->slots));
+    table->slots = join->slots->data;
+    return SX_OK;
+}
+
+static enum sx_status make_hashed(struct cuda_stream *stream, struct sx_join *join) {
     struct sx_buffer *slots = NULL;
     int64_t *duplicates;
     enum sx_status status;
     SX_GO(cuda_join_prepare_payload(stream, join, 2));
     SX_GO(cuda_join_lay_payload(stream, join, NULL));
-    table->n_slots = (2 * (uint64_t)join->rows + 2 * CUDA_JOIN_QUAD) / CUDA_JOIN_QUAD * CUDA_JOIN_QUAD;
-    SX_GO(cuda_join_zeroed(stream, table->n_slots * sizeof *table->slots, &join->slots));
-    table->slots = join->slots->data;
+    SX_GO(make_slots(stream, join));
     SX_GO(sx_buffer_create(stream->base.pool, (size_t)join->rows * sizeof(int64_t), &slots,
                            &stream->base.error));
     SX_GO(cuda_counter_reset(stream, JOIN_DUPLICATES, &duplicates));
-    cuda_join_claim(stream->handle, table, join->rows, slots->data, duplicates);
+    cuda_join_claim(stream->handle, &join->table, join->rows, slots->data, duplicates);
     SX_GO(cuda_launched(stream, "a join's table"));
     SX_GO(cuda_sync_counters(stream, "duplicates of a join's table"));
     join->has_duplicates = cuda_counter(stream, JOIN_DUPLICATES) != 0;

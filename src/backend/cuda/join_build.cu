@@ -87,34 +87,46 @@ __global__ void list_rows(struct cuda_join_table table, struct word_key keys, in
 
 /* ---- slots ---- */
 
-/* *out_met: another row has the same keys. Only slots that were seen empty cost an atomic operation. */
-template <typename K>
-__device__ static inline int64_t claim_hashed(const struct cuda_join_table &table, const K &keys, int64_t row,
-                                              bool *out_met) {
-    const uint64_t hash = place_hash(keys, row);
-    for (uint64_t slot = join_first_slot(hash, table.n_slots);; slot = join_next_slot(slot, table.n_slots)) {
-        uint64_t found = table.slots[slot];
-        if (!found)
-            found = atomicCAS((unsigned long long *)&table.slots[slot], 0ull,
-                              (unsigned long long)join_tagged(hash, row));
-        if (!found)
-            return (int64_t)slot;
-        if (join_tag_matches(found, hash) && rows_equal(keys, row, keys, join_row_of(found))) {
-            *out_met = true;
-            return (int64_t)slot;
-        }
-    }
+/* What the slot had before: 0 where it is taken now. */
+__device__ static inline uint32_t claim_slot(uint32_t *slot, uint32_t own) {
+    return atomicCAS(slot, 0u, own);
+}
+__device__ static inline uint64_t claim_slot(uint64_t *slot, uint64_t own) {
+    return atomicCAS((unsigned long long *)slot, 0ull, (unsigned long long)own);
 }
 
-template <typename K>
-__global__ void claim(struct cuda_join_table table, K keys, int64_t rows, int64_t *slots,
+/* *out_met: another row has the same keys. Only slots that were seen empty cost an atomic operation. */
+template <typename K, typename S>
+__device__ static inline int64_t claim_hashed(const struct cuda_join_table &table, const K &keys, S *slots,
+                                              int64_t row, bool *out_met) {
+    enum { SLOTS = join_bucket_slots<S> };
+    const uint64_t hash = place_hash(keys, row), n_buckets = table.n_slots / SLOTS;
+    const S own = join_tag<S>(table, hash) | (S)(row + 1);
+    for (uint64_t bucket = join_place(hash, n_buckets);; bucket = join_next(bucket, n_buckets))
+        for (int k = 0; k < SLOTS; k++) { /* neighbours begin at different slots */
+            const uint64_t slot = bucket * SLOTS + (hash + (uint64_t)k) % SLOTS;
+            S found = slots[slot];
+            if (!found)
+                found = claim_slot(&slots[slot], own);
+            if (!found)
+                return (int64_t)slot;
+            if (join_tag_matches(table, found, hash) &&
+                rows_equal(keys, row, keys, join_row_of(table, found))) {
+                *out_met = true;
+                return (int64_t)slot;
+            }
+        }
+}
+
+template <typename K, typename S>
+__global__ void claim(struct cuda_join_table table, K keys, S *slots, int64_t rows, int64_t *out_slots,
                       int64_t *duplicates) {
     for (int64_t i = cuda_thread(); i < rows; i += cuda_threads()) {
         bool met = false;
         int64_t slot = -1;
         if (can_match(keys, i))
-            slot = claim_hashed(table, keys, i, &met);
-        slots[i] = slot;
+            slot = claim_hashed(table, keys, slots, i, &met);
+        out_slots[i] = slot;
         if (met && *(volatile int64_t *)duplicates == 0)
             *(volatile int64_t *)duplicates = 1;
     }
@@ -154,7 +166,7 @@ template <typename K> __global__ void fill_bloom(struct cuda_join_table table, K
             continue;
         const uint64_t hash = place_hash(keys, i);
         const uint32_t bits = bloom_bits(hash);
-        uint32_t *word = &table.filter[join_first_slot(hash, table.filter_words)];
+        uint32_t *word = &table.filter[join_filter_word(hash, table.filter_words)];
         if ((*word & bits) != bits)
             atomicOr(word, bits);
     }
@@ -190,14 +202,10 @@ void cuda_join_list_rows(cudaStream_t stream, const struct cuda_join_table *tabl
 }
 void cuda_join_claim(cudaStream_t stream, const struct cuda_join_table *table, int64_t rows,
                      int64_t *out_slots, int64_t *duplicates) {
-    const struct word_key word = {table->keys.first};
-    const struct any_keys any = {table->keys.all, table->keys.n};
-    if (any.keys)
-        SX_LAUNCH(claim, cuda_many_blocks(rows), CUDA_THREADS, 0, stream, *table, any, rows, out_slots,
+    join_launch(table, &table->keys, [=](auto keys, auto slots) {
+        SX_LAUNCH(claim, cuda_many_blocks(rows), CUDA_THREADS, 0, stream, *table, keys, slots, rows, out_slots,
                   duplicates);
-    else
-        SX_LAUNCH(claim, cuda_many_blocks(rows), CUDA_THREADS, 0, stream, *table, word, rows, out_slots,
-                  duplicates);
+    });
 }
 void cuda_join_count(cudaStream_t stream, const int64_t *slots, int64_t rows, int64_t *counts,
                      int64_t *out_ranks) {

@@ -107,53 +107,68 @@ __device__ static inline bool rows_equal(const struct any_keys &a, int64_t row_a
 
 /* ---- slots ---- */
 
-enum { JOIN_TAG_SHIFT = 48 };
+template <typename S> constexpr int join_bucket_slots = CUDA_JOIN_BUCKET_BYTES / sizeof(S);
 
-__device__ static inline uint64_t join_tagged(uint64_t hash, int64_t row) {
-    return hash << JOIN_TAG_SHIFT | (uint64_t)(row + 1);
+/* One of `n`, by the hash's high bits. */
+__device__ static inline uint64_t join_place(uint64_t hash, uint64_t n) {
+    return __umul64hi(hash, n);
 }
-__device__ static inline int64_t join_row_of(uint64_t slot) {
-    return (int64_t)(slot & ((UINT64_C(1) << JOIN_TAG_SHIFT) - 1)) - 1;
+/* What a slot of a row with the hash has above the row. */
+template <typename S>
+__device__ static inline S join_tag(const struct cuda_join_table &table, uint64_t hash) {
+    return (S)hash << table.row_bits;
 }
-__device__ static inline bool join_tag_matches(uint64_t slot, uint64_t hash) {
-    return slot >> JOIN_TAG_SHIFT == (hash & 0xffff);
+template <typename S>
+__device__ static inline bool join_tag_matches(const struct cuda_join_table &table, S slot, uint64_t hash) {
+    return (slot ^ join_tag<S>(table, hash)) >> table.row_bits == 0;
 }
-/* Of at least four slots, or words of a filter. */
-__device__ static inline uint64_t join_first_slot(uint64_t hash, uint64_t n_slots) {
-    return __umul64hi(hash, n_slots >> 2) << 2 | (hash & 3);
-}
-__device__ static inline uint64_t join_next_slot(uint64_t slot, uint64_t n_slots) {
-    return slot + 1 == n_slots ? 0 : slot + 1;
+template <typename S>
+__device__ static inline int64_t join_row_of(const struct cuda_join_table &table, S slot) {
+    return (int64_t)(slot & (((S)1 << table.row_bits) - 1)) - 1;
 }
 
-/* Slots that lie in one sector, and come together. */
-struct __attribute__((aligned(16))) join_slot_pair {
-    uint64_t slots[2];
+/* Two are a bucket; each comes by one load. */
+template <typename S> struct alignas(16) join_half {
+    S slots[join_bucket_slots<S> / 2];
 };
-static_assert(2 * sizeof(struct join_slot_pair) == CUDA_JOIN_QUAD * sizeof(uint64_t), "two are a sector");
 
-/* The first slot from *slot on that is empty or has the hash's tag, which *slot becomes. Build rows are not
- * looked at, so that threads of a warp look at theirs together. */
-__device__ static inline uint64_t join_seek(const struct cuda_join_table &table, uint64_t hash,
-                                            uint64_t *slot) {
-    for (;; *slot = join_next_slot(*slot | (CUDA_JOIN_QUAD - 1), table.n_slots)) {
-        const uint64_t first = *slot / CUDA_JOIN_QUAD * CUDA_JOIN_QUAD;
-        const struct join_slot_pair *pairs = (const struct join_slot_pair *)(table.slots + first);
-        const struct join_slot_pair low = pairs[0], high = pairs[1];
-        const uint64_t slots[CUDA_JOIN_QUAD] = {low.slots[0], low.slots[1], high.slots[0], high.slots[1]};
-        unsigned stops = 0;
-        for (int k = 0; k < CUDA_JOIN_QUAD; k++)
-            stops |= (unsigned)(!slots[k] || join_tag_matches(slots[k], hash)) << k;
-        stops &= ~0u << (*slot - first);
-        if (!stops)
-            continue;
-        uint64_t found = slots[0];
-        const int at = __ffs((int)stops) - 1;
-        for (int k = 1; k < CUDA_JOIN_QUAD; k++)
-            found = k == at ? slots[k] : found;
-        *slot = first + (uint64_t)at;
-        return found;
+/* A bucket, and bits for those of its slots that are taken and have the hash's tag. */
+template <typename S> struct join_bucket {
+    S slots[join_bucket_slots<S>];
+    uint32_t tagged;
+    bool has_empty;
+};
+
+template <typename S>
+__device__ static inline struct join_bucket<S> join_open(const struct cuda_join_table &table, const S *slots,
+                                                         uint64_t number, uint64_t hash) {
+    enum { SLOTS = join_bucket_slots<S> };
+    const struct join_half<S> *halves = (const struct join_half<S> *)(slots + number * SLOTS);
+    const struct join_half<S> low = halves[0], high = halves[1];
+    struct join_bucket<S> bucket;
+    bucket.tagged = 0;
+    bucket.has_empty = false;
+    SX_UNROLL
+    for (int k = 0; k < SLOTS; k++) {
+        const S slot = k < SLOTS / 2 ? low.slots[k % (SLOTS / 2)] : high.slots[k % (SLOTS / 2)];
+        bucket.slots[k] = slot;
+        bucket.tagged |= (uint32_t)(slot && join_tag_matches(table, slot, hash)) << k;
+        bucket.has_empty |= !slot;
     }
+    return bucket;
+}
+
+/* Slot k, without an array in memory. */
+template <typename S> __device__ static inline S join_slot_at(const struct join_bucket<S> &bucket, int k) {
+    S slot = bucket.slots[0];
+    SX_UNROLL
+    for (int j = 1; j < join_bucket_slots<S>; j++)
+        slot = j == k ? bucket.slots[j] : slot;
+    return slot;
+}
+
+__device__ static inline uint64_t join_next(uint64_t number, uint64_t n) {
+    return number + 1 == n ? 0 : number + 1;
 }
 
 /* ---- ranks ---- */
@@ -185,6 +200,10 @@ __device__ static inline int64_t ranked_slot(const struct cuda_join_table &table
 
 /* ---- bloom filter ---- */
 
+/* Of at least four. Neighbours' words lie side by side. */
+__device__ static inline uint64_t join_filter_word(uint64_t hash, uint64_t n_words) {
+    return join_place(hash, n_words >> 2) << 2 | (hash & 3);
+}
 /* Four bits of a word of 32: low bits of the hash choose them, the high bits and the lowest two the word. */
 __device__ static inline uint32_t bloom_bits(uint64_t hash) {
     hash >>= 2;
@@ -198,6 +217,22 @@ __device__ static inline struct word_key build_keys(const struct cuda_join_table
 __device__ static inline struct any_keys build_keys(const struct cuda_join_table &table,
                                                     const struct any_keys &) {
     return {table.keys.all, table.keys.n};
+}
+
+/* On the host: `launch` with the keys, and with the slots as what they are. */
+template <typename F>
+static void join_launch(const struct cuda_join_table *table, const struct cuda_join_keys *keys, F launch) {
+    const struct word_key word = {keys->first};
+    const struct any_keys any = {keys->all, keys->n};
+    const bool is_wide = table->slot_bytes == sizeof(uint64_t);
+    if (any.keys && is_wide)
+        launch(any, (uint64_t *)table->slots);
+    else if (any.keys)
+        launch(any, (uint32_t *)table->slots);
+    else if (is_wide)
+        launch(word, (uint64_t *)table->slots);
+    else
+        launch(word, (uint32_t *)table->slots);
 }
 
 #endif

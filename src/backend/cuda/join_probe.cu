@@ -1,10 +1,10 @@
 /* Probing the table of a join.
  *
  * Bytes a probe row moves, with one key of 8 bytes. Finding: 8 of the key; a sector of 32 at random for the
- * slot, and one for the build row's key where a slot is taken and tags agree (of a ranked table a quarter
- * of a byte for each place, mostly in the cache, and 4 where rows have another order); 8 to the list of
- * entries. (Keys in the slots, and so one sector: a look-up was 6 % quicker on an H200, and making the table
- * took 40 % longer.) Where a row has one match at most: 1 + 2 of flags and, per pair, 4 written, 4 + 8 read,
+ * bucket, and one for the build row's key where a slot's tag agrees (of a ranked table a quarter of a byte
+ * for each place, mostly in the cache, and 4 where rows have another order); 8 to the list of entries. (Keys
+ * in the slots, 64 bytes for four, and so one access: on an H100 look-ups took two thirds, and making the
+ * table half as long again.) Where a row has one match at most: 1 + 2 of flags and, per pair, 4 written, 4 + 8 read,
  * 8 written. Otherwise a sector of `starts`, 8 of counts, 24 of sums, and per pair 8 of `runs` and 12
  * written, besides 16 per row. */
 #include "backend/cuda/join_kernel.h"
@@ -16,28 +16,33 @@ struct found {
     int64_t row; /* a build row with the keys; -1: none */
 };
 
-template <typename K>
+template <typename K, typename S>
 __device__ static inline struct found find_hashed(const struct cuda_join_table &table, const K &keys,
-                                                  int64_t row) {
-    const uint64_t hash = place_hash(keys, row);
+                                                  const S *slots, int64_t row) {
+    enum { SLOTS = join_bucket_slots<S> };
+    const uint64_t hash = place_hash(keys, row), n_buckets = table.n_slots / SLOTS;
     const K build = build_keys(table, keys);
-    for (uint64_t slot = join_first_slot(hash, table.n_slots);; slot = join_next_slot(slot, table.n_slots)) {
-        const uint64_t taken = join_seek(table, hash, &slot);
-        if (!taken)
+    for (uint64_t number = join_place(hash, n_buckets);; number = join_next(number, n_buckets)) {
+        const struct join_bucket<S> bucket = join_open(table, slots, number, hash);
+        for (uint32_t left = bucket.tagged; left; left &= left - 1) {
+            const int at = __ffs((int)left) - 1;
+            const int64_t found = join_row_of(table, join_slot_at(bucket, at));
+            if (rows_equal(keys, row, build, found))
+                return {(int64_t)number * SLOTS + at, found};
+        }
+        if (bucket.has_empty)
             return {-1, -1};
-        if (rows_equal(keys, row, build, join_row_of(taken)))
-            return {(int64_t)slot, join_row_of(taken)};
     }
 }
 
 /* With `needs_row` false the row of a ranked table's slot is not looked at. */
-template <typename K>
-__device__ static inline struct found find(const struct cuda_join_table &table, const K &keys, int64_t row,
-                                           bool needs_row) {
+template <typename K, typename S>
+__device__ static inline struct found find(const struct cuda_join_table &table, const K &keys, const S *slots,
+                                           int64_t row, bool needs_row) {
     if (!can_match(keys, row))
         return {-1, -1};
     if (!table.ranked)
-        return find_hashed(table, keys, row);
+        return find_hashed(table, keys, slots, row);
     const int64_t slot = ranked_slot(table, keys, row);
     return {slot, needs_row && slot >= 0 && table.row_of ? (int64_t)table.row_of[slot] : slot};
 }
@@ -55,9 +60,9 @@ template <typename K> __device__ static inline int64_t code_of(const K &keys, in
     return cuda_is_valid(column, i) ? ((const int32_t *)column.values)[i] : -1;
 }
 
-template <typename K>
-__global__ void find_runs(struct cuda_join_table table, K keys, struct cuda_join_found by_code, int64_t rows,
-                          int64_t *entries, int64_t *counts) {
+template <typename K, typename S>
+__global__ void find_runs(struct cuda_join_table table, K keys, S *slots,
+                          struct cuda_join_found by_code, int64_t rows, int64_t *entries, int64_t *counts) {
     for (int64_t i = cuda_thread(); i < rows; i += cuda_threads()) {
         const int64_t code = by_code.entries ? code_of(keys, i) : -1;
         if (code >= 0) {
@@ -65,19 +70,19 @@ __global__ void find_runs(struct cuda_join_table table, K keys, struct cuda_join
             counts[i] = by_code.counts[code];
             continue;
         }
-        const int64_t slot = find(table, keys, i, false).slot;
+        const int64_t slot = find(table, keys, slots, i, false).slot;
         const int64_t start = slot < 0 ? 0 : table.starts[slot];
         entries[i] = start;
         counts[i] = slot < 0 ? 0 : table.starts[slot + 1] - start;
     }
 }
 
-template <typename K>
-__global__ void find_first(struct cuda_join_table table, K keys, struct cuda_join_found by_code, int64_t rows,
-                           int64_t *entries, uint8_t *flags) {
+template <typename K, typename S>
+__global__ void find_first(struct cuda_join_table table, K keys, S *slots,
+                           struct cuda_join_found by_code, int64_t rows, int64_t *entries, uint8_t *flags) {
     for (int64_t i = cuda_thread(); i < rows; i += cuda_threads()) {
         const int64_t code = by_code.entries ? code_of(keys, i) : -1;
-        const int64_t row = code >= 0 ? by_code.entries[code] : find(table, keys, i, true).row;
+        const int64_t row = code >= 0 ? by_code.entries[code] : find(table, keys, slots, i, true).row;
         entries[i] = row;
         flags[i] = row >= 0;
     }
@@ -94,7 +99,7 @@ __device__ static inline bool may_match(const struct cuda_join_table &table, con
         return ranked_slot(table, keys, row) >= 0;
     const uint64_t hash = place_hash(keys, row);
     const uint32_t bits = bloom_bits(hash);
-    return (table.filter[join_first_slot(hash, table.filter_words)] & bits) == bits;
+    return (table.filter[join_filter_word(hash, table.filter_words)] & bits) == bits;
 }
 
 template <typename K>
@@ -199,29 +204,20 @@ __global__ void set_marks(const int64_t *rows, int64_t n, uint8_t *marks) {
             marks[rows[j]] = 1;
 }
 
-template <typename K>
-static void launch_find(cudaStream_t stream, const struct cuda_join_table *table, K keys,
-                        const struct cuda_join_found *by_code, int64_t rows, int64_t *entries,
-                        int64_t *counts, uint8_t *flags) {
-    if (counts)
-        SX_LAUNCH(find_runs, cuda_many_blocks(rows), CUDA_THREADS, 0, stream, *table, keys, *by_code, rows,
-                  entries, counts);
-    else
-        SX_LAUNCH(find_first, cuda_many_blocks(rows), CUDA_THREADS, 0, stream, *table, keys, *by_code, rows,
-                  entries, flags);
-}
-
 extern "C" {
 
 void cuda_join_find(cudaStream_t stream, const struct cuda_join_table *table,
                     const struct cuda_join_keys *keys, const struct cuda_join_found *by_code, int64_t rows,
                     int64_t *out_entries, int64_t *out_counts, uint8_t *out_flags) {
-    const struct word_key word = {keys->first};
-    const struct any_keys any = {keys->all, keys->n};
-    if (any.keys)
-        launch_find(stream, table, any, by_code, rows, out_entries, out_counts, out_flags);
-    else
-        launch_find(stream, table, word, by_code, rows, out_entries, out_counts, out_flags);
+    join_launch(table, keys, [=](auto typed_keys, auto slots) {
+        const unsigned blocks = cuda_many_blocks(rows);
+        if (out_counts)
+            SX_LAUNCH(find_runs, blocks, CUDA_THREADS, 0, stream, *table, typed_keys, slots, *by_code, rows,
+                      out_entries, out_counts);
+        else
+            SX_LAUNCH(find_first, blocks, CUDA_THREADS, 0, stream, *table, typed_keys, slots, *by_code, rows,
+                      out_entries, out_flags);
+    });
 }
 void cuda_join_test(cudaStream_t stream, const struct cuda_join_table *table,
                     const struct cuda_join_keys *keys, const struct cuda_join_found *by_code,

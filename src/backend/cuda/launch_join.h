@@ -38,20 +38,29 @@ struct __attribute__((aligned(8))) cuda_join_rank {
     uint32_t taken, before;
 };
 
-enum { CUDA_JOIN_QUAD = 4 }; /* slots of open addressing are a multiple of it */
+/* Slots of open addressing lie in buckets, each a sector of the device's memory, which a look-up reads at
+ * once: what is accessed at random costs by sectors. */
+enum { CUDA_JOIN_BUCKET_BYTES = 32 };
+/* Slots of 4 bytes are for fewer build rows than this, so that 4 bits and more of each are a tag. */
+#ifdef SX_CUDA_EMULATED
+enum { CUDA_JOIN_NARROW_ROWS = 1 << 12 };
+#else
+enum { CUDA_JOIN_NARROW_ROWS = 1 << 28 };
+#endif
 
 /* A table maps keys to slots, and a slot to a build row.
  *   ranked    one WORD key of a small range: word - min is its place, and one more is that of NULL where it
  *             matches; a slot is how many places are taken in front of the key's
- *   otherwise open addressing; `slots` has a tag of the hash in the high 16 bits and the row + 1 below
+ *   otherwise open addressing; a slot has the row + 1 in its low row_bits bits and a tag of the hash above
  * The row stands for all build rows with its keys. Those are runs[starts[slot]] to runs[starts[slot + 1]],
  * unless keys are unique. */
 struct cuda_join_table {
     struct cuda_join_keys keys;    /* of the build rows, FLAT */
-    uint64_t *slots;               /* [n_slots] */
+    void *slots;                   /* [n_slots] of uint32_t, or of uint64_t; whole buckets */
     struct cuda_join_rank *ranked; /* [n_words / CUDA_JOIN_PLACES + 1], or NULL */
     uint32_t *row_of;              /* ranked: [n_slots]; NULL: a slot is its row */
     uint64_t n_slots;
+    uint32_t row_bits, slot_bytes;
     int64_t min;      /* ranked: */
     uint64_t n_words; /* words from min to the greatest */
     uint32_t *filter; /* a bloom filter; NULL: none yet, or ranked */
