@@ -109,31 +109,20 @@ static void destroy(struct bench *bench, struct bench_case *c) {
 
 /* ---- probe ---- */
 
-static enum sx_status take_payload(struct bench_worker *worker, struct bench_case *c,
-                                   const struct sx_tensor *build_rows) {
-    struct sx_tensor out[MOST_PAYLOAD] = {0};
-    int32_t payload[MOST_PAYLOAD];
-    for (int k = 0; k < c->n_payload; k++)
-        payload[k] = k;
-    const enum sx_status status =
-        worker->bench->ops->join_gather(worker->stream, c->join, payload, c->n_payload, build_rows, out);
-    for (int k = 0; k < c->n_payload; k++)
-        sx_tensor_release(&out[k]);
-    return status;
-}
-
 static enum sx_status use_probe(struct bench_worker *worker, struct bench_case *c,
                                 const struct sx_batch *batch) {
     const int64_t most = sx_round_pairs(&worker->stream->backend->traits);
     struct sx_probe_cursor cursor = {0};
+    int32_t payload[MOST_PAYLOAD];
+    for (int k = 0; k < c->n_payload; k++)
+        payload[k] = k;
     while (!cursor.done) {
-        struct sx_tensor probe_rows = {0}, build_rows = {0};
-        SX_TRY(worker->bench->ops->join_probe(worker->stream, c->join, batch->columns, batch->rows,
-                                              SX_PROBE_ALL, most, &cursor, &probe_rows, &build_rows));
-        enum sx_status status = take_payload(worker, c, &build_rows);
+        struct sx_tensor probe_rows = {0}, out[MOST_PAYLOAD] = {0};
+        SX_TRY(worker->bench->ops->join_take(worker->stream, c->join, batch->columns, batch->rows, most,
+                                             &cursor, payload, c->n_payload, &probe_rows, NULL, out));
         sx_tensor_release(&probe_rows);
-        sx_tensor_release(&build_rows);
-        SX_TRY(status);
+        for (int k = 0; k < c->n_payload; k++)
+            sx_tensor_release(&out[k]);
     }
     return SX_OK;
 }

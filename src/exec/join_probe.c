@@ -14,6 +14,7 @@ struct join_probe {
     bool has_residual;
     int32_t *residual_columns; /* of (probe child, build child) that the residual reads */
     int32_t n_residual_columns;
+    bool takes_payload;        /* with the pairs */
     const int32_t *payload_of; /* per build output column: where it is in the table's payload */
     struct sx_mark mark;       /* MARK only */
 };
@@ -38,12 +39,14 @@ struct probing {
 
 struct pairs {
     struct sx_tensor probe_rows; /* I32 */
-    struct sx_tensor build_rows; /* I64 */
+    struct sx_tensor build_rows; /* I64; without values if payload is taken and nothing else needs them */
+    struct sx_batch output;      /* if payload is taken: its columns, behind room for the probe side's */
 };
 
 static void release_pairs(struct pairs *pairs) {
     sx_tensor_release(&pairs->probe_rows);
     sx_tensor_release(&pairs->build_rows);
+    sx_batch_release(&pairs->output);
 }
 
 /* Batch over (probe child's columns, build child's columns) with those that the residual reads. */
@@ -97,9 +100,30 @@ out:
     return status;
 }
 
+static enum sx_status take_pairs(struct probing *p, struct sx_probe_cursor *cursor, struct pairs *out_pairs) {
+    const struct join_probe *probe = p->probe;
+    const struct sx_join_plan *join = &probe->build->plan->u.join;
+    struct pairs pairs = {0};
+    SX_TRY(sx_batch_create(join->n_probe_output + join->n_build_output, 0, &pairs.output,
+                           sx_worker_error(p->worker)));
+    const enum sx_status status = p->ops->join_take(
+        p->worker->stream, probe->build->table, p->keys, p->batch->rows, p->max_pairs, cursor,
+        probe->payload_of, join->n_build_output, &pairs.probe_rows,
+        probe->build->is_right ? &pairs.build_rows : NULL, &pairs.output.columns[join->n_probe_output]);
+    if (status != SX_OK) {
+        release_pairs(&pairs);
+        return status;
+    }
+    pairs.output.rows = pairs.output.rows_bound = pairs.probe_rows.length;
+    *out_pairs = pairs;
+    return SX_OK;
+}
+
 static enum sx_status next_pairs(struct probing *p, enum sx_probe_mode mode, struct sx_probe_cursor *cursor,
                                  struct pairs *out_pairs) {
     struct pairs pairs = {0};
+    if (p->probe->takes_payload)
+        return take_pairs(p, cursor, out_pairs);
     SX_TRY(p->ops->join_probe(p->worker->stream, p->probe->build->table, p->keys, p->batch->rows, mode,
                               p->max_pairs, cursor, &pairs.probe_rows, &pairs.build_rows));
     if (p->probe->has_residual) {
@@ -148,6 +172,24 @@ static enum sx_status emit_rows(struct probing *p, const struct sx_tensor *probe
 out:
     sx_batch_release(&made);
     return status;
+}
+
+/* The pairs' output is given away. */
+static enum sx_status emit_taken(struct probing *p, const struct sx_tensor *probe_rows,
+                                 struct sx_batch *output) {
+    const struct sx_join_plan *join = &p->probe->build->plan->u.join;
+    struct sx_batch made = *output;
+    SX_TRY(sx_columns_gather(p->worker, p->batch, join->probe_output, join->n_probe_output, probe_rows,
+                             made.columns));
+    *output = (struct sx_batch){0};
+    return sx_emit(p->worker, p->at + 1, &made);
+}
+
+static enum sx_status emit_pairs(struct probing *p, struct pairs *pairs) {
+    const bool each_once = p->probe->build->info.keys_unique && pairs->probe_rows.length == p->batch->rows;
+    const struct sx_tensor *probe_rows = each_once ? NULL : &pairs->probe_rows;
+    return p->probe->takes_payload ? emit_taken(p, probe_rows, &pairs->output)
+                                   : emit_rows(p, probe_rows, &pairs->build_rows);
 }
 
 /* ---- which probe rows matched ---- */
@@ -275,7 +317,7 @@ static enum sx_status take_round(struct probing *p, struct pairs *pairs) {
     if (p->probe->build->is_right)
         SX_TRY(p->ops->join_mark(p->worker->stream, p->probe->build->table, &pairs->build_rows));
     if (emits_pairs(kind))
-        SX_TRY(emit_rows(p, &pairs->probe_rows, &pairs->build_rows));
+        SX_TRY(emit_pairs(p, pairs));
     return needs_matched(kind) ? note_matched(p, &pairs->probe_rows) : SX_OK;
 }
 
@@ -386,6 +428,7 @@ enum sx_status sx_join_probe_create(struct sx_run *run, struct sx_join_build *bu
     SX_TRY(sx_evaluator_init(run, keys, join->n_keys, types, build->plan->children[0]->n_columns,
                              &probe->keys, error));
     SX_TRY(init_residual(probe, run, error));
+    probe->takes_payload = emits_pairs(join->kind) && !probe->has_residual && join->n_build_output > 0;
     if (join->kind == SX_JOIN_MARK)
         SX_TRY(sx_mark_init(run, build->plan, &probe->mark, error));
     probe->payload_of = sx_join_payload_of(run, build);

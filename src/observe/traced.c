@@ -143,6 +143,12 @@ static int64_t rows_of_parts(const struct sx_column_read *read) {
        enum sx_probe_mode mode, int64_t max_pairs, struct sx_probe_cursor *cursor,                          \
        struct sx_tensor *out_probe_rows, struct sx_tensor *out_build_rows),                                 \
       (stream, join, keys, rows, mode, max_pairs, cursor, out_probe_rows, out_build_rows))                  \
+    X(join_take, rows,                                                                                      \
+      (struct sx_stream * stream, const struct sx_join *join, const struct sx_tensor *keys, int64_t rows,   \
+       int64_t max_pairs, struct sx_probe_cursor *cursor, const int32_t *payload, int n,                    \
+       struct sx_tensor *out_probe_rows, struct sx_tensor *out_build_rows, struct sx_tensor *out_columns),  \
+      (stream, join, keys, rows, max_pairs, cursor, payload, n, out_probe_rows, out_build_rows,             \
+       out_columns))                                                                                        \
     X(join_gather, build_rows->length,                                                                      \
       (struct sx_stream * stream, const struct sx_join *join, const int32_t *payload, int n,                \
        const struct sx_tensor *build_rows, struct sx_tensor *out_columns),                                  \

@@ -10,3 +10,26 @@ enum sx_status sx_backend_check(const struct sx_backend *backend, struct sx_erro
                                 backend->name, i);
     return SX_OK;
 }
+
+enum sx_status sx_join_take_pairs(struct sx_stream *stream, const struct sx_join *join,
+                                  const struct sx_tensor *keys, int64_t rows, int64_t max_pairs,
+                                  struct sx_probe_cursor *cursor, const int32_t *payload, int n,
+                                  struct sx_tensor *out_probe_rows, struct sx_tensor *out_build_rows,
+                                  struct sx_tensor *out_columns) {
+    const struct sx_backend_ops *ops = &stream->backend->ops;
+    struct sx_probe_cursor at = *cursor;
+    struct sx_tensor probe_rows, build_rows;
+    SX_TRY(ops->join_probe(stream, join, keys, rows, SX_PROBE_ALL, max_pairs, &at, &probe_rows, &build_rows));
+    const enum sx_status status = ops->join_gather(stream, join, payload, n, &build_rows, out_columns);
+    if (status != SX_OK || !out_build_rows)
+        sx_tensor_release(&build_rows);
+    if (status != SX_OK) {
+        sx_tensor_release(&probe_rows);
+        return status;
+    }
+    *cursor = at;
+    *out_probe_rows = probe_rows;
+    if (out_build_rows)
+        *out_build_rows = build_rows;
+    return SX_OK;
+}

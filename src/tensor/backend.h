@@ -342,6 +342,14 @@ struct sx_backend_ops {
                                                struct sx_probe_cursor *cursor,
                                                struct sx_tensor *out_probe_rows,
                                                struct sx_tensor *out_build_rows);
+    /* The pairs that join_probe gives with SX_PROBE_ALL, and payload columns of theirs as join_gather gives
+     * them; out_build_rows is NULL where build rows are not wanted. */
+    SX_MUST_CHECK enum sx_status (*join_take)(struct sx_stream *stream, const struct sx_join *join,
+                                              const struct sx_tensor *keys, int64_t rows, int64_t max_pairs,
+                                              struct sx_probe_cursor *cursor, const int32_t *payload, int n,
+                                              struct sx_tensor *out_probe_rows,
+                                              struct sx_tensor *out_build_rows,
+                                              struct sx_tensor *out_columns);
     /* Runtime filter: positions (I32, ascending) whose key may have a match; false positives allowed. For
      * joins with one key. `selection` as in eval_select. */
     SX_MUST_CHECK enum sx_status (*join_filter)(struct sx_stream *stream, const struct sx_join *join,
@@ -409,6 +417,14 @@ struct sx_backend {
     struct sx_pool_usage (*memory_usage)(const struct sx_backend *backend);
     const struct sx_device_files_ops *files; /* NULL: files are read to the host's memory only */
 };
+
+/* join_take by join_probe and join_gather, for a backend that has nothing quicker. */
+SX_MUST_CHECK enum sx_status sx_join_take_pairs(struct sx_stream *stream, const struct sx_join *join,
+                                                const struct sx_tensor *keys, int64_t rows, int64_t max_pairs,
+                                                struct sx_probe_cursor *cursor, const int32_t *payload, int n,
+                                                struct sx_tensor *out_probe_rows,
+                                                struct sx_tensor *out_build_rows,
+                                                struct sx_tensor *out_columns);
 
 /* SX_INTERNAL naming the slot when a slot is empty. */
 SX_MUST_CHECK enum sx_status sx_backend_check(const struct sx_backend *backend, struct sx_error *error);

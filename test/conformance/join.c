@@ -270,6 +270,7 @@ static enum sx_status run_case(struct conformance *c, const struct join_case *te
     SX_GO(read_payload(c, test, &sides, join, original));
     SX_GO(check_probe(c, test, &sides, &numbering, join, original, SX_PROBE_ALL));
     SX_GO(check_probe(c, test, &sides, &numbering, join, original, SX_PROBE_FIRST));
+    SX_GO(join_case_check_take(c, test, &sides, &numbering, join, original));
     if (test->n_keys == 1) {
         SX_GO(check_filter(c, test, &sides, &numbering, join, 1));
         SX_GO(check_filter(c, test, &sides, &numbering, join, 3));
@@ -591,6 +592,7 @@ static enum sx_status all_cases(struct conformance *c) {
     SX_TRY(join_payload_cases(c));
     SX_TRY(join_wide_cases(c));
     SX_TRY(join_cursor_cases(c));
+    SX_TRY(join_take_cases(c));
     SX_TRY(memory_limits(c));
     return threaded(c);
 }

@@ -71,5 +71,12 @@ SX_MUST_CHECK enum sx_status join_payload_cases(struct conformance *c);
 SX_MUST_CHECK enum sx_status join_wide_cases(struct conformance *c);
 /* join_cursor.c: probes in many calls. */
 SX_MUST_CHECK enum sx_status join_cursor_cases(struct conformance *c);
+SX_MUST_CHECK enum sx_status join_take_cases(struct conformance *c);
+
+/* Whether join_take gives what it should. original[r]: which row of the build input became build row r. */
+SX_MUST_CHECK enum sx_status join_case_check_take(struct conformance *c, const struct join_case *test,
+                                                  const struct sides *sides,
+                                                  const struct numbering *numbering,
+                                                  const struct sx_join *join, const int64_t *original);
 
 #endif

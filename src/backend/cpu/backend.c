@@ -46,6 +46,7 @@ const struct sx_backend sx_cpu_backend = {
             .join_info = sx_cpu_join_info,
             .join_gather = sx_cpu_join_gather,
             .join_probe = sx_cpu_join_probe,
+            .join_take = sx_join_take_pairs,
             .join_filter = sx_cpu_join_filter,
             .join_mark = sx_cpu_join_mark,
             .join_marked = sx_cpu_join_marked,

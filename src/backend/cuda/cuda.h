@@ -76,7 +76,7 @@ struct cuda_stream {
     bool kernels_land, engine_lands;
     int64_t counters[CUDA_COUNTERS]; /* as they were when they last counted */
     bool is_zero[CUDA_COUNTERS];     /* of those on the device, in the stream's order: they count nothing */
-    void *select_scratch;            /* on the device; zeroed but for selections that are under way */
+    void *tile_scratch;              /* on the device; zeroed but for kernels that are under way */
     char *staging;                   /* pinned */
     size_t staging_used;
     cudaStream_t aside;                   /* of cuda_read; NULL until it is first needed */
@@ -127,8 +127,11 @@ int64_t *cuda_counter_place(struct cuda_stream *stream, int i);
 /* Counter `i` on the device, set to zero (in stream order); its value is at cuda_counter after cuda_sync. */
 SX_MUST_CHECK enum sx_status cuda_counter_reset(struct cuda_stream *stream, int i, int64_t **out_device);
 int64_t cuda_counter(const struct cuda_stream *stream, int i);
-/* Scratch memory for cuda_select_flags over `n` flags: the stream's own, or *out_made (else NULL), the
+/* Scratch memory for a kernel of `n_tiles` that look back: the stream's own, or *out_made (else NULL), the
  * caller's. */
+SX_MUST_CHECK enum sx_status cuda_tile_scratch(struct cuda_stream *stream, int64_t n_tiles,
+                                               struct sx_buffer **out_made, void **out_scratch);
+/* The same for cuda_select_flags over `n` flags. */
 SX_MUST_CHECK enum sx_status cuda_select_scratch(struct cuda_stream *stream, int64_t n,
                                                  struct sx_buffer **out_made, void **out_scratch);
 /* `n` of them from `first` on. */
@@ -342,6 +345,11 @@ enum sx_status sx_cuda_join_build(struct sx_stream *base, struct sx_join *join, 
 void sx_cuda_join_info(const struct sx_join *join, struct sx_join_info *out_info);
 enum sx_status sx_cuda_join_gather(struct sx_stream *base, const struct sx_join *join, const int32_t *payload,
                                    int n, const struct sx_tensor *build_rows, struct sx_tensor *out_columns);
+enum sx_status sx_cuda_join_take(struct sx_stream *base, const struct sx_join *join,
+                                 const struct sx_tensor *keys, int64_t rows, int64_t max_pairs,
+                                 struct sx_probe_cursor *cursor, const int32_t *payload, int n,
+                                 struct sx_tensor *out_probe_rows, struct sx_tensor *out_build_rows,
+                                 struct sx_tensor *out_columns);
 enum sx_status sx_cuda_join_probe(struct sx_stream *base, const struct sx_join *join,
                                   const struct sx_tensor *keys, int64_t rows, enum sx_probe_mode mode,
                                   int64_t max_pairs, struct sx_probe_cursor *cursor,

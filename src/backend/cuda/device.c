@@ -59,6 +59,7 @@ static const struct sx_backend_ops operations = {
     .join_info = sx_cuda_join_info,
     .join_gather = sx_cuda_join_gather,
     .join_probe = sx_cuda_join_probe,
+    .join_take = sx_cuda_join_take,
     .join_filter = sx_cuda_join_filter,
     .join_mark = sx_cuda_join_mark,
     .join_marked = sx_cuda_join_marked,

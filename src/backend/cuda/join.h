@@ -11,7 +11,7 @@
 #define SX_BACKEND_CUDA_JOIN_H
 
 #include "backend/cuda/cuda.h"
-#include "backend/cuda/launch.h"
+#include "backend/cuda/gather.h"
 #include "backend/cuda/launch_join.h"
 
 enum { JOIN_DUPLICATES = 1, JOIN_SLOTS }; /* counters while a table is made */
@@ -50,6 +50,7 @@ struct join_user {
 struct join_users {
     pthread_mutex_t lock; /* of the list; a user is its stream's */
     struct join_user *first;
+    atomic_bool finds_few; /* of the last batch few rows matched */
 };
 
 /* Made when the first scan asks for it. */
@@ -77,8 +78,9 @@ struct sx_join {
     /* set by join_build */
     struct sx_tensor *payload;         /* [n_payload]; with payload_rows without values */
     struct sx_buffer *payload_rows;    /* NULL: payload has the values */
-    uint32_t *rows_at, *rows_valid_at; /* [n_payload]: bytes into a row; rows_valid_at 0: no nulls */
+    uint32_t *rows_at, *rows_valid_at; /* [n_payload + 1]: bytes into a row; rows_valid_at 0: no nulls */
     uint32_t rows_step;                /* bytes of a row */
+    bool lays_key;                     /* a row has the only key behind its payload, as rows_at's last */
     bool has_duplicates;
     struct cuda_join_table table;
     struct sx_buffer *key_list, *slots, *ranked, *row_of, *starts, *runs; /* what it points to */
@@ -125,6 +127,10 @@ bool cuda_join_can_order(const struct sx_join *join);
 /* Lays prepared payload into rows, where it has room for them; places: of each row (NULL: as appended). */
 SX_MUST_CHECK enum sx_status cuda_join_lay_payload(struct cuda_stream *stream, struct sx_join *join,
                                                    const int64_t *places);
+
+/* Column k of the payload, from the rows or from itself. */
+SX_MUST_CHECK enum sx_status cuda_join_add_payload(struct gather *gather, const struct sx_join *join, int k,
+                                                   struct sx_tensor *out_column);
 
 /* ---- join_ranked.c ---- */
 

@@ -203,8 +203,8 @@ void cuda_join_list_rows(cudaStream_t stream, const struct cuda_join_table *tabl
 void cuda_join_claim(cudaStream_t stream, const struct cuda_join_table *table, int64_t rows,
                      int64_t *out_slots, int64_t *duplicates) {
     join_launch(table, &table->keys, [=](auto keys, auto slots) {
-        SX_LAUNCH(claim, cuda_many_blocks(rows), CUDA_THREADS, 0, stream, *table, keys, slots, rows, out_slots,
-                  duplicates);
+        SX_LAUNCH(claim, cuda_many_blocks(rows), CUDA_THREADS, 0, stream, *table, keys, slots, rows,
+                  out_slots, duplicates);
     });
 }
 void cuda_join_count(cudaStream_t stream, const int64_t *slots, int64_t rows, int64_t *counts,

@@ -159,7 +159,8 @@ __device__ static inline struct join_bucket<S> join_open(const struct cuda_join_
 }
 
 /* Slot k, without an array in memory. */
-template <typename S> __device__ static inline S join_slot_at(const struct join_bucket<S> &bucket, int k) {
+template <typename S>
+__device__ static inline S join_slot_at(const struct join_bucket<S> &bucket, int k) {
     S slot = bucket.slots[0];
     SX_UNROLL
     for (int j = 1; j < join_bucket_slots<S>; j++)

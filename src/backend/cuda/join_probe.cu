@@ -4,48 +4,12 @@
  * bucket, and one for the build row's key where a slot's tag agrees (of a ranked table a quarter of a byte
  * for each place, mostly in the cache, and 4 where rows have another order); 8 to the list of entries. (Keys
  * in the slots, 64 bytes for four, and so one access: on an H100 look-ups took two thirds, and making the
- * table half as long again.) Where a row has one match at most: 1 + 2 of flags and, per pair, 4 written, 4 + 8 read,
- * 8 written. Otherwise a sector of `starts`, 8 of counts, 24 of sums, and per pair 8 of `runs` and 12
+ * table half as long again.) Where a row has one match at most: 1 + 2 of flags and, per pair, 4 written, 4 +
+ * 8 read, 8 written. Otherwise a sector of `starts`, 8 of counts, 24 of sums, and per pair 8 of `runs` and 12
  * written, besides 16 per row. */
-#include "backend/cuda/join_kernel.h"
+#include "backend/cuda/join_find.h"
 
 /* ---- finding ---- */
-
-struct found {
-    int64_t slot;
-    int64_t row; /* a build row with the keys; -1: none */
-};
-
-template <typename K, typename S>
-__device__ static inline struct found find_hashed(const struct cuda_join_table &table, const K &keys,
-                                                  const S *slots, int64_t row) {
-    enum { SLOTS = join_bucket_slots<S> };
-    const uint64_t hash = place_hash(keys, row), n_buckets = table.n_slots / SLOTS;
-    const K build = build_keys(table, keys);
-    for (uint64_t number = join_place(hash, n_buckets);; number = join_next(number, n_buckets)) {
-        const struct join_bucket<S> bucket = join_open(table, slots, number, hash);
-        for (uint32_t left = bucket.tagged; left; left &= left - 1) {
-            const int at = __ffs((int)left) - 1;
-            const int64_t found = join_row_of(table, join_slot_at(bucket, at));
-            if (rows_equal(keys, row, build, found))
-                return {(int64_t)number * SLOTS + at, found};
-        }
-        if (bucket.has_empty)
-            return {-1, -1};
-    }
-}
-
-/* With `needs_row` false the row of a ranked table's slot is not looked at. */
-template <typename K, typename S>
-__device__ static inline struct found find(const struct cuda_join_table &table, const K &keys, const S *slots,
-                                           int64_t row, bool needs_row) {
-    if (!can_match(keys, row))
-        return {-1, -1};
-    if (!table.ranked)
-        return find_hashed(table, keys, slots, row);
-    const int64_t slot = ranked_slot(table, keys, row);
-    return {slot, needs_row && slot >= 0 && table.row_of ? (int64_t)table.row_of[slot] : slot};
-}
 
 __device__ static inline const struct cuda_join_key &first_key(const struct word_key &keys) {
     return keys.key;
@@ -61,8 +25,8 @@ template <typename K> __device__ static inline int64_t code_of(const K &keys, in
 }
 
 template <typename K, typename S>
-__global__ void find_runs(struct cuda_join_table table, K keys, S *slots,
-                          struct cuda_join_found by_code, int64_t rows, int64_t *entries, int64_t *counts) {
+__global__ void find_runs(struct cuda_join_table table, K keys, S *slots, struct cuda_join_found by_code,
+                          int64_t rows, int64_t *entries, int64_t *counts) {
     for (int64_t i = cuda_thread(); i < rows; i += cuda_threads()) {
         const int64_t code = by_code.entries ? code_of(keys, i) : -1;
         if (code >= 0) {
@@ -78,8 +42,8 @@ __global__ void find_runs(struct cuda_join_table table, K keys, S *slots,
 }
 
 template <typename K, typename S>
-__global__ void find_first(struct cuda_join_table table, K keys, S *slots,
-                           struct cuda_join_found by_code, int64_t rows, int64_t *entries, uint8_t *flags) {
+__global__ void find_first(struct cuda_join_table table, K keys, S *slots, struct cuda_join_found by_code,
+                           int64_t rows, int64_t *entries, uint8_t *flags) {
     for (int64_t i = cuda_thread(); i < rows; i += cuda_threads()) {
         const int64_t code = by_code.entries ? code_of(keys, i) : -1;
         const int64_t row = code >= 0 ? by_code.entries[code] : find(table, keys, slots, i, true).row;

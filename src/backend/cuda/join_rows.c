@@ -1,7 +1,6 @@
 /* A join's payload, by columns or by rows. A row's columns lie side by side where there are several and the
  * table is large, so that a build row at random costs its sectors once and not one a column: 32 bytes in
  * place of 32 a column. Making rows moves them once, in order, from the batches that were appended. */
-#include "backend/cuda/gather.h"
 #include "backend/cuda/join.h"
 
 enum {
@@ -14,6 +13,13 @@ enum {
     LEAST_BYTES = 1 << 20
 #endif
 };
+
+/* Of a hashed table's only key rows have the word's value, too, so that who looks a key up finds the payload
+ * beside it (join_take.cu). */
+static bool can_lay_key(const struct sx_join *join) {
+    return join->n_keys == 1 && !join->table.ranked && !join->table.keys.all && !join->null_equal[0] &&
+           join->rows < CUDA_JOIN_NARROW_ROWS;
+}
 
 static uint32_t width_of(const struct sx_tensor *column) {
     return column->layout == SX_DICT ? (uint32_t)sizeof(int32_t) : (uint32_t)sx_type_bytes(column->type);
@@ -60,12 +66,20 @@ static enum sx_status take_columns(struct cuda_stream *stream, struct sx_join *j
 
 /* ---- rows ---- */
 
+/* The payload, and behind it the key. */
+static int count_laid(const struct sx_join *join) {
+    return join->n_payload + join->lays_key;
+}
+static const struct sx_tensor *laid_column(const struct sx_join *join, int k) {
+    return k < join->n_payload ? &join->payload[k] : &join->keys[0];
+}
+
 /* Wide columns first, so that each is aligned; then validity. */
 static uint32_t place_columns(const struct sx_join *join, uint32_t *at, uint32_t *valid_at) {
     uint32_t end = 0;
     for (uint32_t width = 16; width > 0; width /= 2)
-        for (int k = 0; k < join->n_payload; k++)
-            if (width_of(&join->payload[k]) == width) {
+        for (int k = 0; k < count_laid(join); k++)
+            if (width_of(laid_column(join, k)) == width) {
                 at[k] = end;
                 end += width;
             }
@@ -88,8 +102,8 @@ static bool are_movable(const struct sx_join *join) {
 /* Column k of a batch that begins at row `begin`, to `rows` and those behind them. */
 static struct cuda_move move_of(const struct sx_join *join, int k, const struct join_batch *batch,
                                 int64_t begin, uint8_t *rows) {
-    const bool is_here = join->payload[k].values;
-    const struct sx_tensor *column = is_here ? &join->payload[k] : column_of(join, batch, k);
+    const bool is_here = laid_column(join, k)->values;
+    const struct sx_tensor *column = is_here ? laid_column(join, k) : column_of(join, batch, k);
     const uint32_t width = width_of(column), step = join->rows_step;
     const int64_t skipped = is_here ? begin : 0;
     return (struct cuda_move){
@@ -112,11 +126,12 @@ static void lay_batch(struct cuda_stream *stream, const struct sx_join *join, co
     uint8_t *rows = join->payload_rows->data;
     if (!places)
         rows += begin * join->rows_step;
-    for (int k = 0; k < join->n_payload; k++) {
+    const int n = count_laid(join);
+    for (int k = 0; k < n; k++) {
         moves.columns[moves.n++] = move_of(join, k, batch, begin, rows);
-        if (moves.n < CUDA_MOVES && k + 1 < join->n_payload)
+        if (moves.n < CUDA_MOVES && k + 1 < n)
             continue;
-        if (moves.n == join->n_payload)
+        if (moves.n == n)
             cuda_lay_rows(stream->handle, &moves, rows, join->rows_step, places ? places + begin : NULL,
                           batch->rows);
         else
@@ -158,9 +173,15 @@ enum sx_status cuda_join_lay_payload(struct cuda_stream *stream, struct sx_join 
 /* Room for rows, where these pay; join->payload_rows stays NULL where they don't, or there is no memory. */
 static void make_room(struct cuda_stream *stream, struct sx_join *join, int least_columns) {
     struct sx_error ignored = {0};
-    if (join->n_keys == 0 || join->n_payload < least_columns || !are_movable(join))
+    if (join->n_keys == 0 || join->n_payload == 0 || !are_movable(join) ||
+        (join->n_payload < least_columns && !can_lay_key(join)))
         return;
-    const uint32_t step = place_columns(join, join->rows_at, join->rows_valid_at);
+    join->lays_key = can_lay_key(join);
+    uint32_t step = place_columns(join, join->rows_at, join->rows_valid_at);
+    if (join->lays_key && step > CUDA_JOIN_MOST_TAKEN) {
+        join->lays_key = false;
+        step = place_columns(join, join->rows_at, join->rows_valid_at);
+    }
     const size_t bytes = (size_t)step * (size_t)join->rows;
     if (step > CUDA_MOST_STEP || bytes < LEAST_BYTES)
         return;
@@ -183,9 +204,8 @@ bool cuda_join_can_order(const struct sx_join *join) {
     return join->n_payload == 0 || (join->payload_rows && join->n_payload <= CUDA_MOVES);
 }
 
-/* Column k of the payload, from the rows or from itself. */
-static enum sx_status add_payload(struct gather *gather, const struct sx_join *join, int k,
-                                  struct sx_tensor *out_column) {
+enum sx_status cuda_join_add_payload(struct gather *gather, const struct sx_join *join, int k,
+                                     struct sx_tensor *out_column) {
     const uint8_t *rows = gather->table;
     if (!rows)
         return gather_add_column(gather, &join->payload[k], out_column);
@@ -207,7 +227,7 @@ enum sx_status sx_cuda_join_gather(struct sx_stream *base, const struct sx_join 
     enum sx_status status = SX_OK;
     int made = 0;
     while (made < n && status == SX_OK) {
-        status = add_payload(&gather, join, payload[made], &out_columns[made]);
+        status = cuda_join_add_payload(&gather, join, payload[made], &out_columns[made]);
         made += status == SX_OK;
     }
     return gather_end(&gather, status, out_columns, made);

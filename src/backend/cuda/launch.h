@@ -19,8 +19,11 @@ size_t cuda_exclusive_sum_bytes(int64_t n);
 void cuda_exclusive_sum(cudaStream_t stream, const int64_t *in, int64_t n, int64_t *out, void *scratch);
 void cuda_exclusive_sum_i32(cudaStream_t stream, const int32_t *in, int64_t n, int64_t *out, void *scratch);
 
-/* Bytes of scratch memory for cuda_select_flags, which has to be zeroed, and is left so. */
-size_t cuda_select_bytes(int64_t n);
+/* Bytes of scratch memory for a kernel that looks back over its tiles (look_back.h), which has to be zeroed,
+ * and is left so. */
+size_t cuda_tile_bytes(int64_t n_tiles);
+/* Of cuda_select_flags. */
+int64_t cuda_select_tiles(int64_t n);
 /* Ascending positions i (plus `first`) with flags[i] != 0, and their number, which is written in any case.
  * The I64 form is for rows of a join's build side. */
 void cuda_select_flags(cudaStream_t stream, const uint8_t *flags, int64_t n, int32_t *out_index,

@@ -5,6 +5,7 @@
 #include <cuda_runtime_api.h>
 
 #include "backend/cuda/column.h"
+#include "backend/cuda/launch.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -145,6 +146,25 @@ void cuda_join_emit_cross(cudaStream_t stream, int64_t row, int64_t entry, int64
                           int32_t *out_probe_rows, int64_t *out_build_rows);
 /* marks[rows[i]] = 1 */
 void cuda_join_set_marks(cudaStream_t stream, const int64_t *rows, int64_t n, uint8_t *marks);
+
+/* ---- probe and payload: join_take.cu ---- */
+
+/* Rows of 8, 16, 32 or 64 bytes, which columns of `moves` lead into: each to the places of its pairs. */
+enum { CUDA_JOIN_MOST_TAKEN = 64 };
+struct cuda_join_take {
+    struct cuda_join_table table; /* unique keys; ranked, or narrow */
+    struct cuda_join_keys keys;   /* of probe rows: one of the form WORD that matches no NULL, or ranked */
+    int64_t n;                    /* probe rows, at least one */
+    const uint8_t *rows;          /* of the build side */
+    uint32_t step, key_at;        /* not ranked: where a row has its key */
+    struct cuda_moves moves;
+    int32_t *out_probe_rows; /* ascending; room for n of these and of each column */
+    int64_t *out_build_rows; /* NULL: not wanted */
+    int64_t *out_count;      /* pairs */
+    void *scratch;           /* cuda_tile_bytes of: */
+};
+int64_t cuda_join_take_tiles(int64_t n);
+void cuda_join_take(cudaStream_t stream, const struct cuda_join_take *take);
 
 #ifdef __cplusplus
 }

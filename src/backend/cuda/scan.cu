@@ -1,8 +1,8 @@
 /* Prefix sums and the selection of flagged positions. Sums take three steps: each block's sum, the sums of
  * those, and each block again with what stands before it. Blocks take TILE elements. Of few elements one
  * block makes the sums at once, since three launches cost more than it takes. */
-#include "backend/cuda/block.h"
 #include "backend/cuda/launch.h"
+#include "backend/cuda/look_back.h"
 
 enum { ITEMS = 8, TILE = CUDA_THREADS * ITEMS, FEW_TILES = 4 };
 
@@ -82,22 +82,9 @@ static void exclusive_sum(cudaStream_t stream, const T *in, int64_t n, int64_t *
 
 /* ---- selection ---- */
 
-/* In one pass: a tile learns how many positions stand before it from the tiles in front of it, which have
- * told either how many they have themselves or how many there are up to their end (decoupled look-back:
- * Merrill and Garland, "Single-pass Parallel Prefix Scan with Decoupled Look-back", 2016). Tiles are numbered
- * in the order in which blocks begin, so that whom a tile waits for is at work. A word tells all, so that no
- * fence is needed. */
-
-typedef unsigned long long scan_word;
+/* In one pass (look_back.h). */
 
 enum { SELECT_ITEMS = 16, SELECT_TILE = CUDA_THREADS * SELECT_ITEMS };
-enum { TOLD_NOTHING, TOLD_OWN, TOLD_ALL, TOLD_BITS = 2, TOLD_MASK = (1 << TOLD_BITS) - 1 };
-
-/* Zeroed, and left so by the last tile that ends. */
-struct select_scratch {
-    scan_word n_begun, n_ended;
-    scan_word told[]; /* by each tile: a number, and whose */
-};
 
 struct alignas(16) flag_words {
     uint32_t words[SELECT_ITEMS / sizeof(uint32_t)];
@@ -123,61 +110,13 @@ __device__ static inline uint32_t set_flags(const uint8_t *flags, int64_t first,
     return bits;
 }
 
-/* A warp: what tiles in front of `tile` have in sum. */
-__device__ static inline int64_t look_back(const scan_word *told, int64_t tile) {
-    const int lane = (int)threadIdx.x % CUDA_WARP;
-    int64_t before = 0;
-    for (int64_t last = tile - 1; last >= 0; last -= CUDA_WARP) {
-        const int64_t at = last - lane;
-        scan_word word = at < 0 ? (scan_word)TOLD_ALL : (scan_word)TOLD_NOTHING;
-        while ((word & TOLD_MASK) == TOLD_NOTHING)
-            word = *(const volatile scan_word *)(told + at);
-        const uint32_t all = __ballot_sync(0xffffffffu, (word & TOLD_MASK) == TOLD_ALL);
-        const bool counts = all == 0 || lane < __ffs((int)all);
-        before += __shfl_sync(0xffffffffu, warp_inclusive(counts ? (int64_t)(word >> TOLD_BITS) : 0),
-                              CUDA_WARP - 1);
-        if (all)
-            break;
-    }
-    return before;
-}
-
-/* The first warp, for a tile of `total` positions. */
-__device__ static inline int64_t tell_and_look_back(scan_word *told, int64_t tile, int64_t total) {
-    if (threadIdx.x == 0)
-        atomicExch(&told[tile], (scan_word)total << TOLD_BITS | (tile == 0 ? TOLD_ALL : TOLD_OWN));
-    const int64_t before = look_back(told, tile);
-    if (threadIdx.x == 0 && tile > 0)
-        atomicExch(&told[tile], (scan_word)(before + total) << TOLD_BITS | TOLD_ALL);
-    return before;
-}
-
-/* All threads of a block that has looked back. */
-__device__ static inline void leave_zeroed(struct select_scratch *scratch) {
-    __shared__ bool is_last;
-    if (threadIdx.x == 0) {
-        __threadfence(); /* what the tile has told is there before it counts as ended */
-        is_last = atomicAdd(&scratch->n_ended, (scan_word)1) == gridDim.x - 1;
-    }
-    __syncthreads();
-    if (!is_last)
-        return;
-    for (unsigned t = threadIdx.x; t < gridDim.x; t += CUDA_THREADS)
-        scratch->told[t] = TOLD_NOTHING;
-    if (threadIdx.x == 0)
-        scratch->n_begun = scratch->n_ended = 0;
-}
-
 template <typename I>
 __global__ void select_tiles(const uint8_t *flags, int64_t n, int64_t first_row, I *out, int64_t *out_count,
-                             struct select_scratch *scratch) {
+                             struct tile_scratch *scratch) {
     __shared__ uint16_t places[SELECT_TILE]; /* in the tile */
-    __shared__ int64_t shared_tile, shared_before;
+    __shared__ int64_t shared_before;
     const bool is_only = gridDim.x == 1;
-    if (threadIdx.x == 0)
-        shared_tile = is_only ? 0 : (int64_t)atomicAdd(&scratch->n_begun, (scan_word)1);
-    __syncthreads();
-    const int64_t tile = shared_tile, base = tile * SELECT_TILE;
+    const int64_t tile = is_only ? 0 : begin_tile(scratch), base = tile * SELECT_TILE;
     const int mine = (int)threadIdx.x * SELECT_ITEMS;
     uint32_t bits = set_flags(flags, base + mine, n);
     int total, at = block_exclusive(__popc(bits), &total);
@@ -206,7 +145,7 @@ template <typename I>
 static void select_flags(cudaStream_t stream, const uint8_t *flags, int64_t n, int64_t first, I *out_index,
                          int64_t *out_count, void *scratch) {
     SX_LAUNCH(select_tiles, (unsigned)n_select_tiles(n), CUDA_THREADS, 0, stream, flags, n, first, out_index,
-              out_count, (struct select_scratch *)scratch);
+              out_count, (struct tile_scratch *)scratch);
 }
 
 extern "C" {
@@ -220,8 +159,11 @@ void cuda_exclusive_sum(cudaStream_t stream, const int64_t *in, int64_t n, int64
 void cuda_exclusive_sum_i32(cudaStream_t stream, const int32_t *in, int64_t n, int64_t *out, void *scratch) {
     exclusive_sum(stream, in, n, out, scratch);
 }
-size_t cuda_select_bytes(int64_t n) {
-    return sizeof(struct select_scratch) + (size_t)n_select_tiles(n) * sizeof(scan_word);
+size_t cuda_tile_bytes(int64_t n_tiles) {
+    return sizeof(struct tile_scratch) + (size_t)n_tiles * sizeof(scan_word);
+}
+int64_t cuda_select_tiles(int64_t n) {
+    return n_select_tiles(n);
 }
 void cuda_select_flags(cudaStream_t stream, const uint8_t *flags, int64_t n, int32_t *out_index,
                        int64_t *out_count, void *scratch) {

@@ -9,8 +9,8 @@
 
 enum {
     STAGING_BYTES = 4 << 20,
-    READ_BYTES = 4096,       /* behind these */
-    OWN_SELECTION = 32 << 20 /* flags whose scratch memory a stream always has */
+    READ_BYTES = 4096,  /* behind these */
+    OWN_TILES = 1 << 17 /* whose scratch memory a stream always has */
 };
 
 enum sx_status cuda_check(struct cuda_stream *stream, cudaError_t result, const char *what) {
@@ -113,9 +113,9 @@ static enum sx_status create_parts(struct cuda_stream *stream, bool is_first, st
     if (result == cudaSuccess)
         result = cudaMemsetAsync(control, 0, sizeof *stream->control, stream->handle);
     if (result == cudaSuccess)
-        result = cudaMalloc(&stream->select_scratch, cuda_select_bytes(OWN_SELECTION));
+        result = cudaMalloc(&stream->tile_scratch, cuda_tile_bytes(OWN_TILES));
     if (result == cudaSuccess)
-        result = cudaMemsetAsync(stream->select_scratch, 0, cuda_select_bytes(OWN_SELECTION), stream->handle);
+        result = cudaMemsetAsync(stream->tile_scratch, 0, cuda_tile_bytes(OWN_TILES), stream->handle);
     if (result != cudaSuccess)
         return sx_error_set(error, result == cudaErrorMemoryAllocation ? SX_OUT_OF_MEMORY : SX_INTERNAL,
                             "CUDA: a stream: %s", cudaGetErrorString(result));
@@ -129,7 +129,7 @@ void cuda_stream_free(struct cuda_stream *stream) {
     delist(stream->device, stream);
     cuda_allocator_close(stream->allocator);
     (void)cudaFree(stream->control);
-    (void)cudaFree(stream->select_scratch);
+    (void)cudaFree(stream->tile_scratch);
     (void)cudaFreeHost(stream->reply);
     (void)cudaFreeHost(stream->staging);
     if (stream->brought)
@@ -413,19 +413,19 @@ int64_t cuda_counter(const struct cuda_stream *stream, int i) {
     return stream->counters[i];
 }
 
-/* ---- selection ---- */
+/* ---- tiles ---- */
 
-enum sx_status cuda_select_scratch(struct cuda_stream *stream, int64_t n, struct sx_buffer **out_made,
-                                   void **out_scratch) {
-    const size_t bytes = cuda_select_bytes(n);
+enum sx_status cuda_tile_scratch(struct cuda_stream *stream, int64_t n_tiles, struct sx_buffer **out_made,
+                                 void **out_scratch) {
+    const size_t bytes = cuda_tile_bytes(n_tiles);
     *out_made = NULL;
-    *out_scratch = stream->select_scratch;
-    if (n <= OWN_SELECTION)
+    *out_scratch = stream->tile_scratch;
+    if (n_tiles <= OWN_TILES)
         return SX_OK;
     struct sx_buffer *made;
     SX_TRY(sx_buffer_create(stream->base.pool, bytes, &made, &stream->base.error));
     const enum sx_status status =
-        cuda_check(stream, cudaMemsetAsync(made->data, 0, bytes, stream->handle), "a selection");
+        cuda_check(stream, cudaMemsetAsync(made->data, 0, bytes, stream->handle), "memory for tiles");
     if (status != SX_OK) {
         sx_buffer_release(made);
         return status;
@@ -433,6 +433,11 @@ enum sx_status cuda_select_scratch(struct cuda_stream *stream, int64_t n, struct
     *out_made = made;
     *out_scratch = made->data;
     return SX_OK;
+}
+
+enum sx_status cuda_select_scratch(struct cuda_stream *stream, int64_t n, struct sx_buffer **out_made,
+                                   void **out_scratch) {
+    return cuda_tile_scratch(stream, cuda_select_tiles(n), out_made, out_scratch);
 }
 
 /* ---- copies ---- */

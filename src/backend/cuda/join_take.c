@@ -1,0 +1,140 @@
+/* Probing with payload. Where keys are unique and payload lies in rows, one kernel finds, selects and takes
+ * (join_take.cu); else pairs come first. That kernel writes columns with room for a match of every probe row,
+ * so it is for batches of which enough match, as far as the last one tells, and for small ones. */
+#include "backend/cuda/join.h"
+
+enum {
+    COUNTER_PAIRS = 0,
+#ifdef SX_CUDA_EMULATED
+    FEW_ROWS = 1 << 10,
+#else
+    FEW_ROWS = 1 << 16, /* whose room does not matter */
+#endif
+    LEAST_SHARE = 4 /* a match in so many rows is enough */
+};
+
+static bool note_share(const struct sx_join *join, int64_t rows, int64_t pairs) {
+    const bool finds_few = pairs < rows / LEAST_SHARE;
+    atomic_store_explicit(&join->users->finds_few, finds_few, memory_order_relaxed);
+    return finds_few;
+}
+
+static bool can_take_at_once(const struct sx_join *join, const struct sx_tensor *keys, int64_t rows,
+                             int64_t max_pairs, const struct sx_probe_cursor *cursor, int n) {
+    const bool is_at_start = cursor->row == 0 && cursor->entry == 0;
+    return is_at_start && rows > 0 && rows <= max_pairs && n <= CUDA_MOVES && join->payload_rows &&
+           join->rows_step <= CUDA_JOIN_MOST_TAKEN && !join->has_duplicates &&
+           (join->table.ranked || join->lays_key) && !cuda_join_is_coded(join, keys, rows);
+}
+
+/* ---- at once ---- */
+
+/* Issues it; columns, and both lists, have room for `rows`. */
+static enum sx_status issue(struct cuda_stream *stream, const struct sx_join *join,
+                            const struct cuda_join_keys *keys, const struct gather *gather,
+                            struct sx_tensor *probe_rows, struct sx_tensor *build_rows) {
+    struct sx_buffer *made = NULL;
+    const int64_t rows = gather->rows;
+    struct cuda_join_take take = {.table = join->table,
+                                  .keys = *keys,
+                                  .n = rows,
+                                  .rows = join->payload_rows->data,
+                                  .step = join->rows_step,
+                                  .key_at = join->rows_at[join->n_payload],
+                                  .moves = gather->moves,
+                                  .out_probe_rows = probe_rows->values,
+                                  .out_build_rows = build_rows ? build_rows->values : NULL,
+                                  .out_count = cuda_counter_place(stream, COUNTER_PAIRS)};
+    SX_TRY(cuda_tile_scratch(stream, cuda_join_take_tiles(rows), &made, &take.scratch));
+    cuda_join_take(stream->handle, &take);
+    const enum sx_status status = cuda_launched(stream, "a probe with payload");
+    sx_buffer_release(made);
+    return status;
+}
+
+/* Columns with room for no more than their rows. */
+static enum sx_status shrink(struct cuda_stream *stream, struct sx_tensor *columns, int n) {
+    struct gather gather = {.stream = stream, .rows = n > 0 ? columns[0].length : 0};
+    struct sx_tensor exact[CUDA_MOVES] = {0};
+    enum sx_status status = SX_OK;
+    int made = 0;
+    while (made < n && status == SX_OK) {
+        const struct gather_from from = {columns[made].values, columns[made].valid, 0};
+        status = gather_add(&gather, &columns[made], &from, &exact[made]);
+        made += status == SX_OK;
+    }
+    if (status == SX_OK && gather.rows > 0) {
+        cuda_move_rows(stream->handle, &gather.moves, NULL, false, gather.rows);
+        status = cuda_launched(stream, "payload that is kept");
+    }
+    for (int k = 0; k < made; k++) {
+        sx_tensor_release(status == SX_OK ? &columns[k] : &exact[k]);
+        if (status == SX_OK)
+            columns[k] = exact[k];
+    }
+    return status;
+}
+
+static enum sx_status take_at_once(struct cuda_stream *stream, const struct sx_join *join,
+                                   const struct sx_tensor *keys, int64_t rows, const int32_t *payload, int n,
+                                   struct sx_tensor *out_probe_rows, struct sx_tensor *out_build_rows,
+                                   struct sx_tensor *out_columns) {
+    struct sx_pool *pool = stream->base.pool;
+    struct sx_error *error = &stream->base.error;
+    struct gather gather = {
+        .stream = stream, .rows = rows, .table = join->payload_rows->data, .step = join->rows_step};
+    struct sx_tensor probe_rows = {0}, build_rows = {0};
+    struct cuda_join_keys probe_keys;
+    struct sx_buffer *list = NULL;
+    enum sx_status status;
+    int made = 0;
+    SX_GO(cuda_join_keys_of(stream, join, keys, &probe_keys, &list));
+    SX_GO(sx_tensor_create_index(pool, SX_TYPE_I32, rows, &probe_rows, error));
+    if (out_build_rows)
+        SX_GO(sx_tensor_create_index(pool, SX_TYPE_I64, rows, &build_rows, error));
+    for (; made < n; made++)
+        SX_GO(cuda_join_add_payload(&gather, join, payload[made], &out_columns[made]));
+    SX_GO(issue(stream, join, &probe_keys, &gather, &probe_rows, out_build_rows ? &build_rows : NULL));
+    SX_GO(cuda_sync(stream, "pairs of a probe"));
+    const int64_t pairs = cuda_counter(stream, COUNTER_PAIRS);
+    probe_rows.length = build_rows.length = pairs;
+    for (int k = 0; k < n; k++)
+        out_columns[k].length = pairs;
+    if (note_share(join, rows, pairs) && rows > FEW_ROWS)
+        SX_GO(shrink(stream, out_columns, n));
+    *out_probe_rows = probe_rows;
+    if (out_build_rows)
+        *out_build_rows = build_rows;
+    sx_buffer_release(list);
+    return SX_OK;
+out:
+    for (int k = 0; k < made; k++)
+        sx_tensor_release(&out_columns[k]);
+    sx_tensor_release(&probe_rows);
+    sx_tensor_release(&build_rows);
+    sx_buffer_release(list);
+    return status;
+}
+
+enum sx_status sx_cuda_join_take(struct sx_stream *base, const struct sx_join *join,
+                                 const struct sx_tensor *keys, int64_t rows, int64_t max_pairs,
+                                 struct sx_probe_cursor *cursor, const int32_t *payload, int n,
+                                 struct sx_tensor *out_probe_rows, struct sx_tensor *out_build_rows,
+                                 struct sx_tensor *out_columns) {
+    struct cuda_stream *stream;
+    SX_TRY(cuda_enter(base, &stream));
+    const bool finds_few = atomic_load_explicit(&join->users->finds_few, memory_order_relaxed);
+    if ((rows <= FEW_ROWS || !finds_few) && can_take_at_once(join, keys, rows, max_pairs, cursor, n)) {
+        const enum sx_status status =
+            take_at_once(stream, join, keys, rows, payload, n, out_probe_rows, out_build_rows, out_columns);
+        if (status == SX_OK)
+            *cursor = (struct sx_probe_cursor){rows, 0, true};
+        if (status != SX_OUT_OF_MEMORY)
+            return status;
+        base->error = (struct sx_error){0};
+    }
+    SX_TRY(sx_join_take_pairs(base, join, keys, rows, max_pairs, cursor, payload, n, out_probe_rows,
+                              out_build_rows, out_columns));
+    (void)note_share(join, rows, out_probe_rows->length);
+    return SX_OK;
+}
