@@ -40,4 +40,21 @@ __device__ static inline T block_exclusive(T value, T *out_total) {
     return before + inclusive - value;
 }
 
+/* How many of the block's threads before this one have `counts`; *out_total: of all. All CUDA_THREADS. */
+__device__ static inline uint32_t block_rank(bool counts, uint32_t *out_total) {
+    __shared__ uint32_t warps[CUDA_THREADS / CUDA_WARP];
+    const uint32_t counting = __ballot_sync(ALL_LANES, counts), warp = threadIdx.x / CUDA_WARP;
+    if (warp_lane() == 0)
+        warps[warp] = (uint32_t)__popc(counting);
+    __syncthreads();
+    uint32_t before = 0, total = 0;
+    for (uint32_t w = 0; w < CUDA_THREADS / CUDA_WARP; w++) {
+        if (w < warp)
+            before += warps[w];
+        total += warps[w];
+    }
+    *out_total = total;
+    return before + (uint32_t)__popc(counting & ((1u << warp_lane()) - 1));
+}
+
 #endif

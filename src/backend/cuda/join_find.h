@@ -28,16 +28,21 @@ __device__ static inline struct found find_hashed(const struct cuda_join_table &
     }
 }
 
-/* With `needs_row` false the row of a ranked table's slot is not looked at. */
+/* Of a row that can match, in a ranked table. With `needs_row` false the row of the slot is not looked at. */
+template <typename K>
+__device__ static inline struct found find_ranked(const struct cuda_join_table &table, const K &keys,
+                                                  int64_t row, bool needs_row) {
+    const int64_t slot = ranked_slot(table, keys, row);
+    return {slot, needs_row && slot >= 0 && table.row_of ? (int64_t)table.row_of[slot] : slot};
+}
+
 template <typename K, typename S>
 __device__ static inline struct found find(const struct cuda_join_table &table, const K &keys, const S *slots,
                                            int64_t row, bool needs_row) {
     if (!can_match(keys, row))
         return {-1, -1};
-    if (!table.ranked)
-        return find_hashed(table, keys, build_keys(table, keys), slots, row);
-    const int64_t slot = ranked_slot(table, keys, row);
-    return {slot, needs_row && slot >= 0 && table.row_of ? (int64_t)table.row_of[slot] : slot};
+    return table.ranked ? find_ranked(table, keys, row, needs_row)
+                        : find_hashed(table, keys, build_keys(table, keys), slots, row);
 }
 
 #endif

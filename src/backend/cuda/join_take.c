@@ -1,6 +1,8 @@
 /* Probing with payload. Where keys are unique and payload lies in rows, one kernel finds, selects and takes
  * (join_take.cu); else pairs come first. That kernel writes columns with room for a match of every probe row,
  * so it is for batches of which enough match, as far as the last one tells, and for small ones. */
+#include <limits.h>
+
 #include "backend/cuda/join.h"
 
 enum {
@@ -29,6 +31,45 @@ static bool can_take_at_once(const struct sx_join *join, const struct sx_tensor 
 
 /* ---- at once ---- */
 
+/* Part of a column in a row's word number `word`. */
+struct part {
+    uint32_t word;
+    struct cuda_join_piece piece;
+};
+
+static struct part part_of(const uint8_t *from, const uint8_t *rows, uint32_t width, uint8_t *to,
+                           uint32_t step) {
+    const uint32_t at = (uint32_t)(from - rows), word = (uint32_t)sizeof(uint64_t);
+    return (struct part){at / word, {to, (uint8_t)step, (uint8_t)width, (uint8_t)(at % word * CHAR_BIT)}};
+}
+
+static int list_parts(const struct cuda_moves *moves, const uint8_t *rows, struct part *out_parts) {
+    const uint32_t word = (uint32_t)sizeof(uint64_t);
+    int n = 0;
+    for (int c = 0; c < moves->n; c++) {
+        const struct cuda_move *move = &moves->columns[c];
+        for (uint32_t at = 0; at < move->width; at += word)
+            out_parts[n++] = part_of(move->from + at, rows, move->width < word ? move->width : word,
+                                     move->to + at, move->to_step);
+        if (move->from_valid)
+            out_parts[n++] = part_of(move->from_valid, rows, 1, move->to_valid, move->to_valid_step);
+    }
+    return n;
+}
+
+static void set_pieces(const struct cuda_moves *moves, struct cuda_join_take *take) {
+    struct part parts[3 * CUDA_MOVES];
+    const int n = list_parts(moves, take->rows, parts);
+    int placed = 0;
+    for (uint32_t w = 0; w < CUDA_JOIN_TAKEN_WORDS; w++) {
+        take->first_piece[w] = (uint8_t)placed;
+        for (int p = 0; p < n; p++)
+            if (parts[p].word == w)
+                take->pieces[placed++] = parts[p].piece;
+    }
+    take->first_piece[CUDA_JOIN_TAKEN_WORDS] = (uint8_t)placed;
+}
+
 /* Issues it; columns, and both lists, have room for `rows`. */
 static enum sx_status issue(struct cuda_stream *stream, const struct sx_join *join,
                             const struct cuda_join_keys *keys, const struct gather *gather,
@@ -41,10 +82,10 @@ static enum sx_status issue(struct cuda_stream *stream, const struct sx_join *jo
                                   .rows = join->payload_rows->data,
                                   .step = join->rows_step,
                                   .key_at = join->rows_at[join->n_payload],
-                                  .moves = gather->moves,
                                   .out_probe_rows = probe_rows->values,
                                   .out_build_rows = build_rows ? build_rows->values : NULL,
                                   .out_count = cuda_counter_place(stream, COUNTER_PAIRS)};
+    set_pieces(&gather->moves, &take);
     SX_TRY(cuda_tile_scratch(stream, cuda_join_take_tiles(rows), &made, &take.scratch));
     cuda_join_take(stream->handle, &take);
     const enum sx_status status = cuda_launched(stream, "a probe with payload");

@@ -149,15 +149,23 @@ void cuda_join_set_marks(cudaStream_t stream, const int64_t *rows, int64_t n, ui
 
 /* ---- probe and payload: join_take.cu ---- */
 
-/* Rows of 8, 16, 32 or 64 bytes, which columns of `moves` lead into: each to the places of its pairs. */
-enum { CUDA_JOIN_MOST_TAKEN = 64 };
+/* What of a row's word of 8 bytes goes to a pair's place of a column, or of its validity. */
+struct cuda_join_piece {
+    uint8_t *to;        /* the first pair's */
+    uint8_t step;       /* bytes from pair to pair */
+    uint8_t width;      /* 1, 2, 4 or 8 */
+    uint8_t shift_bits; /* into the word */
+};
+/* Of rows of 8, 16, 32 or 64 bytes. */
+enum { CUDA_JOIN_MOST_TAKEN = 64, CUDA_JOIN_TAKEN_WORDS = CUDA_JOIN_MOST_TAKEN / 8 };
 struct cuda_join_take {
     struct cuda_join_table table; /* unique keys; ranked, or narrow */
     struct cuda_join_keys keys;   /* of probe rows: one of the form WORD that matches no NULL, or ranked */
     int64_t n;                    /* probe rows, at least one */
     const uint8_t *rows;          /* of the build side */
     uint32_t step, key_at;        /* not ranked: where a row has its key */
-    struct cuda_moves moves;
+    struct cuda_join_piece pieces[3 * CUDA_MOVES]; /* by words: */
+    uint8_t first_piece[CUDA_JOIN_TAKEN_WORDS + 1];
     int32_t *out_probe_rows; /* ascending; room for n of these and of each column */
     int64_t *out_build_rows; /* NULL: not wanted */
     int64_t *out_count;      /* pairs */

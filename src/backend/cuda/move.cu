@@ -1,5 +1,13 @@
 /* Moving rows. */
-#include "backend/cuda/move_kernel.h"
+#include "backend/cuda/kernel.h"
+#include "backend/cuda/launch.h"
+
+struct word16 {
+    uint64_t low, high;
+};
+struct alignas(16) word16_aligned {
+    uint64_t low, high;
+};
 
 /* In one piece, for the host. */
 __device__ static inline void publish(uint64_t *to, uint64_t value) {
@@ -120,6 +128,24 @@ static void concat_width(cudaStream_t stream, const struct cuda_concat *concat, 
               out_valid);
 }
 
+template <typename T>
+__device__ static inline void move_value(const struct cuda_move &move, int64_t from, int64_t to) {
+    *(T *)(move.to + to * move.to_step) = *(const T *)(move.from + from * move.from_step);
+}
+
+__device__ static inline void move_row(const struct cuda_move &move, int64_t from, int64_t to) {
+    switch (move.width) {
+    case 1: move_value<uint8_t>(move, from, to); break;
+    case 2: move_value<uint16_t>(move, from, to); break;
+    case 4: move_value<uint32_t>(move, from, to); break;
+    case 8: move_value<uint64_t>(move, from, to); break;
+    default: move_value<word16>(move, from, to);
+    }
+    if (move.to_valid)
+        move.to_valid[to * move.to_valid_step] =
+            !move.from_valid || move.from_valid[from * move.from_valid_step];
+}
+
 /* Bytes a row moves: 4 or 8 of the index, and for each column 2 w. */
 template <typename I>
 __global__ void move_rows(const __grid_constant__ struct cuda_moves moves, const I *index, int64_t n) {
@@ -128,6 +154,20 @@ __global__ void move_rows(const __grid_constant__ struct cuda_moves moves, const
         for (int c = 0; c < moves.n; c++)
             move_row(moves.columns[c], row, i);
     }
+}
+
+/* Rows of `step` bytes of a block's threads in shared memory: moved in pieces, and `stride` bytes from each
+ * other. */
+struct tile_shape {
+    uint32_t piece, pieces, stride;
+};
+__device__ static inline struct tile_shape shape_of(uint32_t step) {
+    const uint32_t word = (uint32_t)sizeof(uint64_t), two = (uint32_t)sizeof(struct word16);
+    const uint32_t piece = step < two ? word : two;
+    return {piece, step / piece, step + word}; /* banks apart */
+}
+__device__ static inline uint32_t rows_of_tile(int64_t left) {
+    return left < CUDA_THREADS ? (uint32_t)left : (uint32_t)CUDA_THREADS;
 }
 
 /* The other way: columns to rows. A block reads each column in order, and writes its rows, which lie together
