@@ -159,21 +159,42 @@ static int count_parts(int n_ranks) {
     return n == n_ranks ? n : n * PARTS_A_RANK;
 }
 
-enum sx_status exchange_hash(struct sx_worker *worker, struct sx_batch *keys, struct sx_tensor *out_hashes) {
+static enum sx_status add_salt(struct sx_worker *worker, struct sx_batch *keys) {
     const struct sx_scalar salt = {.type = sx_type_of(SX_TYPE_I32), .v.i64 = 0x5358};
-    SX_TRY(sx_ops(worker)->constant(worker->stream, &salt, keys->rows, &keys->columns[keys->n_columns - 1]));
+    return sx_ops(worker)->constant(worker->stream, &salt, keys->rows, &keys->columns[keys->n_columns - 1]);
+}
+
+static enum sx_status hash_salted(struct sx_worker *worker, const struct sx_batch *keys,
+                                  struct sx_tensor *out_hashes) {
     return sx_ops(worker)->hash(worker->stream, keys->columns, keys->n_columns, keys->rows, out_hashes);
 }
 
-enum sx_status exchange_hash_keys(struct sx_exchange *exchange, struct sx_worker *worker,
-                                  const struct sx_batch *batch, struct sx_tensor *out_hashes) {
+enum sx_status exchange_hash(struct sx_worker *worker, struct sx_batch *keys, struct sx_tensor *out_hashes) {
+    SX_TRY(add_salt(worker, keys));
+    return hash_salted(worker, keys, out_hashes);
+}
+
+/* The exchange's keys, and the constant behind them. */
+static enum sx_status make_keys(struct sx_exchange *exchange, struct sx_worker *worker,
+                                const struct sx_batch *batch, struct sx_batch *out_keys) {
     struct sx_batch keys = {0};
     enum sx_status status = SX_OK;
     SX_GO(
         sx_batch_create(exchange->plan->u.exchange.n_keys + 1, batch->rows, &keys, sx_worker_error(worker)));
     SX_GO(sx_evaluator_run(&exchange->keys, worker, batch, keys.columns));
-    status = exchange_hash(worker, &keys, out_hashes);
+    SX_GO(add_salt(worker, &keys));
+    *out_keys = keys;
+    return SX_OK;
 out:
+    sx_batch_release(&keys);
+    return status;
+}
+
+enum sx_status exchange_hash_keys(struct sx_exchange *exchange, struct sx_worker *worker,
+                                  const struct sx_batch *batch, struct sx_tensor *out_hashes) {
+    struct sx_batch keys;
+    SX_TRY(make_keys(exchange, worker, batch, &keys));
+    const enum sx_status status = hash_salted(worker, &keys, out_hashes);
     sx_batch_release(&keys);
     return status;
 }
@@ -228,16 +249,18 @@ static enum sx_status take_heavy(struct sx_exchange *exchange, struct sx_worker 
     return status;
 }
 
+static bool has_heavy_keys(const struct sx_exchange *exchange) {
+    const struct exchange_skew *skew = exchange->join ? exchange->join->skew : NULL;
+    return skew && skew->words.length > 0 && exchange->plan->u.exchange.adaptive;
+}
+
 /* Deals with heavy keys' rows, and leaves the others' hashes; *out_rest: where these are, or zeroed: in their
  * places. */
 static enum sx_status split_heavy(struct sx_exchange *exchange, struct sx_worker *worker,
                                   const struct sx_batch *batch, struct sx_tensor *hashes,
                                   struct sx_tensor *out_rest) {
-    const struct exchange_skew *skew = exchange->join ? exchange->join->skew : NULL;
     struct sx_tensor heavy = {0};
-    if (!skew || skew->words.length == 0 || !exchange->plan->u.exchange.adaptive)
-        return SX_OK;
-    SX_TRY(exchange_skew_split(skew, worker, hashes, &heavy, out_rest));
+    SX_TRY(exchange_skew_split(exchange->join->skew, worker, hashes, &heavy, out_rest));
     const enum sx_status status = heavy.length > 0 ? take_heavy(exchange, worker, batch, &heavy) : SX_OK;
     sx_tensor_release(&heavy);
     return status;
@@ -264,20 +287,33 @@ static int64_t *make_parts(const struct sx_exchange *exchange, int n_runs, struc
     return offsets;
 }
 
-/* By the high bits of `numbers`, of rows `rest` of the batch, or (zeroed) of all. are_shares: the ranks share
- * the runs out; else rank r has run r. */
+/* What a batch's rows are sent by: the high bits of numbers, of rows `rest` or (zeroed) of all, or those of
+ * the hashes of keys. */
+struct sent_by {
+    const struct sx_tensor *numbers, *rest;
+    const struct sx_batch *keys; /* or NULL */
+};
+
+static enum sx_status order_rows(struct sx_worker *worker, const struct sent_by *by, int64_t rows, int n_runs,
+                                 struct sx_tensor *out_order, int64_t *out_runs) {
+    if (by->keys)
+        return sx_ops(worker)->partition_keys(worker->stream, by->keys->columns, by->keys->n_columns, rows,
+                                              n_runs, out_order, out_runs);
+    SX_TRY(sx_ops(worker)->partition(worker->stream, by->numbers, n_runs, out_order, out_runs));
+    return by->numbers->length < rows ? place_rest(worker, by->rest, out_order) : SX_OK;
+}
+
+/* are_shares: the ranks share the runs out; else rank r has run r. */
 static enum sx_status send_runs(struct sx_exchange *exchange, struct sx_worker *worker,
-                                const struct sx_batch *batch, const struct sx_tensor *numbers,
-                                const struct sx_tensor *rest, int n_runs, bool are_shares) {
+                                const struct sx_batch *batch, const struct sent_by *by, int n_runs,
+                                bool are_shares) {
     struct sx_tensor order = {0};
     struct sx_row_parts parts;
     int64_t *runs = make_parts(exchange, n_runs, &parts);
     enum sx_status status = SX_OK;
     if (!runs)
         return sx_no_memory(sx_worker_error(worker), "a list of parts");
-    SX_GO(sx_ops(worker)->partition(worker->stream, numbers, n_runs, &order, runs));
-    if (numbers->length < batch->rows)
-        SX_GO(place_rest(worker, rest, &order));
+    SX_GO(order_rows(worker, by, batch->rows, n_runs, &order, runs));
     for (int r = 1; r <= exchange->n_ranks; r++)
         runs[n_runs + 1 + r] = runs[are_shares ? r * n_runs / exchange->n_ranks : r < n_runs ? r : n_runs];
     parts.order = &order;
@@ -290,12 +326,19 @@ out:
 
 static enum sx_status send_by_hash(struct sx_exchange *exchange, struct sx_worker *worker,
                                    const struct sx_batch *batch) {
+    struct sx_batch keys = {0};
     struct sx_tensor hashes = {0}, rest = {0};
+    struct sent_by by = {.keys = &keys};
     enum sx_status status;
-    SX_GO(exchange_hash_keys(exchange, worker, batch, &hashes));
-    SX_GO(split_heavy(exchange, worker, batch, &hashes, &rest));
-    status = send_runs(exchange, worker, batch, &hashes, &rest, count_parts(exchange->n_ranks), true);
+    SX_GO(make_keys(exchange, worker, batch, &keys));
+    if (has_heavy_keys(exchange)) {
+        SX_GO(hash_salted(worker, &keys, &hashes));
+        SX_GO(split_heavy(exchange, worker, batch, &hashes, &rest));
+        by = (struct sent_by){.numbers = &hashes, .rest = &rest};
+    }
+    status = send_runs(exchange, worker, batch, &by, count_parts(exchange->n_ranks), true);
 out:
+    sx_batch_release(&keys);
     sx_tensor_release(&hashes);
     sx_tensor_release(&rest);
     return status;
@@ -305,8 +348,8 @@ static enum sx_status send_by_ends(struct sx_exchange *exchange, struct sx_worke
                                    const struct sx_batch *batch) {
     struct sx_tensor places = {0};
     SX_TRY(exchange_places(worker, &exchange->places, batch, &places));
-    const enum sx_status status =
-        send_runs(exchange, worker, batch, &places, NULL, exchange->n_places, false);
+    const struct sent_by by = {.numbers = &places};
+    const enum sx_status status = send_runs(exchange, worker, batch, &by, exchange->n_places, false);
     sx_tensor_release(&places);
     return status;
 }
@@ -315,8 +358,8 @@ static enum sx_status send_by_range(struct sx_exchange *exchange, struct sx_work
                                     const struct sx_batch *batch) {
     struct sx_tensor ranges = {0};
     SX_TRY(exchange_range_parts(exchange, worker, batch, &ranges));
-    const enum sx_status status =
-        send_runs(exchange, worker, batch, &ranges, NULL, exchange->range->n_parts, false);
+    const struct sent_by by = {.numbers = &ranges};
+    const enum sx_status status = send_runs(exchange, worker, batch, &by, exchange->range->n_parts, false);
     sx_tensor_release(&ranges);
     return status;
 }

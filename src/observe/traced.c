@@ -86,6 +86,10 @@ static int64_t rows_of_parts(const struct sx_column_read *read) {
       (struct sx_stream * stream, const struct sx_tensor *hashes, int n_parts, struct sx_tensor *out_index, \
        int64_t *out_offsets),                                                                               \
       (stream, hashes, n_parts, out_index, out_offsets))                                                    \
+    X(partition_keys, rows,                                                                                 \
+      (struct sx_stream * stream, const struct sx_tensor *keys, int n_keys, int64_t rows, int n_parts,      \
+       struct sx_tensor *out_index, int64_t *out_offsets),                                                  \
+      (stream, keys, n_keys, rows, n_parts, out_index, out_offsets))                                        \
     X(bloom_add, hashes->length,                                                                            \
       (struct sx_stream * stream, const struct sx_tensor *hashes, struct sx_tensor *words),                 \
       (stream, hashes, words))                                                                              \

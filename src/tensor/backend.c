@@ -33,3 +33,14 @@ enum sx_status sx_join_take_pairs(struct sx_stream *stream, const struct sx_join
         *out_build_rows = build_rows;
     return SX_OK;
 }
+
+enum sx_status sx_partition_hashed(struct sx_stream *stream, const struct sx_tensor *keys, int n_keys,
+                                   int64_t rows, int n_parts, struct sx_tensor *out_index,
+                                   int64_t *out_offsets) {
+    struct sx_tensor hashes;
+    SX_TRY(stream->backend->ops.hash(stream, keys, n_keys, rows, &hashes));
+    const enum sx_status status =
+        stream->backend->ops.partition(stream, &hashes, n_parts, out_index, out_offsets);
+    sx_tensor_release(&hashes);
+    return status;
+}

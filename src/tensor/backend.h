@@ -251,6 +251,10 @@ struct sx_backend_ops {
      * out_offsets (host array of n_parts + 1, the caller's) where each begins. n_parts is a power of two. */
     SX_MUST_CHECK enum sx_status (*partition)(struct sx_stream *stream, const struct sx_tensor *hashes,
                                               int n_parts, struct sx_tensor *out_index, int64_t *out_offsets);
+    /* The same by the hashes of keys. */
+    SX_MUST_CHECK enum sx_status (*partition_keys)(struct sx_stream *stream, const struct sx_tensor *keys,
+                                                   int n_keys, int64_t rows, int n_parts,
+                                                   struct sx_tensor *out_index, int64_t *out_offsets);
 
     /* A bloom filter over hashes: `words` is U64 FLAT without nulls, zeroed at first. Which
      * bits belong to a hash is in tensor/semantics.h, so that filters of as many words are merged by OR of
@@ -418,7 +422,11 @@ struct sx_backend {
     const struct sx_device_files_ops *files; /* NULL: files are read to the host's memory only */
 };
 
-/* join_take by join_probe and join_gather, for a backend that has nothing quicker. */
+/* For backends that have nothing quicker: partition_keys by hash and partition, */
+SX_MUST_CHECK enum sx_status sx_partition_hashed(struct sx_stream *stream, const struct sx_tensor *keys,
+                                                 int n_keys, int64_t rows, int n_parts,
+                                                 struct sx_tensor *out_index, int64_t *out_offsets);
+/* join_take by join_probe and join_gather. */
 SX_MUST_CHECK enum sx_status sx_join_take_pairs(struct sx_stream *stream, const struct sx_join *join,
                                                 const struct sx_tensor *keys, int64_t rows, int64_t max_pairs,
                                                 struct sx_probe_cursor *cursor, const int32_t *payload, int n,

@@ -56,21 +56,33 @@ static void check_partition(struct conformance *c, const struct sx_tensor *hashe
     CONFORM(c, fine, "partition of %lld rows into %d parts", (long long)rows, n_parts);
 }
 
-static enum sx_status try_partitions(struct conformance *c, const struct sx_tensor *hashes,
-                                     const struct sx_tensor *host_hashes) {
-    enum sx_status status = SX_OK;
-    for (int n_parts = 1; n_parts <= MAX_PARTS && status == SX_OK; n_parts *= 2) {
-        int64_t offsets[MAX_PARTS + 1];
-        struct sx_tensor index = {0}, host = {0};
-        status = c->backend->ops.partition(c->stream, hashes, n_parts, &index, offsets);
-        if (status == SX_OK)
-            status = conformance_receive(c, &index, &host);
-        if (status == SX_OK)
-            check_partition(c, host_hashes, n_parts, &host, offsets);
-        sx_tensor_release(&index);
-        sx_tensor_release(&host);
-    }
+/* By the hashes, or (NULL) by the keys. */
+static enum sx_status try_parts(struct conformance *c, const struct sx_tensor *hashes,
+                                const struct sx_tensor *keys, int n_keys, const struct sx_tensor *host_hashes,
+                                int n_parts) {
+    int64_t offsets[MAX_PARTS + 1];
+    struct sx_tensor index = {0}, host = {0};
+    enum sx_status status;
+    SX_GO(hashes ? c->backend->ops.partition(c->stream, hashes, n_parts, &index, offsets)
+                 : c->backend->ops.partition_keys(c->stream, keys, n_keys, host_hashes->length, n_parts,
+                                                  &index, offsets));
+    SX_GO(conformance_receive(c, &index, &host));
+    check_partition(c, host_hashes, n_parts, &host, offsets);
+out:
+    sx_tensor_release(&index);
+    sx_tensor_release(&host);
     return status;
+}
+
+static enum sx_status try_partitions(struct conformance *c, const struct sx_tensor *hashes,
+                                     const struct sx_tensor *keys, int n_keys,
+                                     const struct sx_tensor *host_hashes) {
+    for (int n_parts = 1; n_parts <= MAX_PARTS; n_parts *= 2) {
+        SX_TRY(try_parts(c, hashes, NULL, 0, host_hashes, n_parts));
+        if (n_parts <= 64)
+            SX_TRY(try_parts(c, NULL, keys, n_keys, host_hashes, n_parts));
+    }
+    return SX_OK;
 }
 
 static enum sx_status try_keys(struct conformance *c, const struct sx_tensor *hosts, int n_keys,
@@ -83,7 +95,7 @@ static enum sx_status try_keys(struct conformance *c, const struct sx_tensor *ho
     SX_GO(conformance_receive(c, &hashes, &got));
     check_hashes(c, hosts, n_keys, rows, &got);
     if (n_keys > 1) /* types don't matter to partitions */
-        SX_GO(try_partitions(c, &hashes, &got));
+        SX_GO(try_partitions(c, &hashes, keys, n_keys, &got));
 out:
     for (int k = 0; k < n_keys; k++)
         sx_tensor_release(&keys[k]);

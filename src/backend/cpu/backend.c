@@ -25,6 +25,7 @@ const struct sx_backend sx_cpu_backend = {
             .mask_to_index = sx_cpu_mask_to_index,
             .hash = sx_cpu_hash,
             .partition = sx_cpu_partition,
+            .partition_keys = sx_partition_hashed,
             .bloom_add = sx_cpu_bloom_add,
             .bloom_merge = sx_cpu_bloom_merge,
             .bloom_test = sx_cpu_bloom_test,

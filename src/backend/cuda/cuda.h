@@ -267,6 +267,14 @@ enum sx_status sx_cuda_io_pool_create(const struct sx_backend *backend, struct s
 enum sx_status sx_cuda_link_measure(const struct sx_backend *backend, struct sx_pool *io_pool,
                                     double *out_bytes_per_second, struct sx_error *error);
 
+/* ---- hash.c ---- */
+
+/* Of each row the bits of its keys' hash from `shift` on, at most 8 of them, in a byte. Up to CUDA_HASH_KEYS
+ * keys. */
+SX_MUST_CHECK enum sx_status cuda_digits_of(struct cuda_stream *stream, const struct sx_tensor *keys,
+                                            int n_keys, int64_t rows, int shift,
+                                            struct sx_buffer **out_digits);
+
 /* ---- the primitives: see struct sx_backend_ops ---- */
 
 enum sx_status sx_cuda_stream_create(const struct sx_backend *backend, struct sx_pool *pool,
@@ -304,6 +312,9 @@ enum sx_status sx_cuda_mask_to_index(struct sx_stream *base, const struct sx_ten
                                      struct sx_tensor *out_index);
 enum sx_status sx_cuda_hash(struct sx_stream *base, const struct sx_tensor *keys, int n_keys, int64_t rows,
                             struct sx_tensor *out_hashes);
+enum sx_status sx_cuda_partition_keys(struct sx_stream *base, const struct sx_tensor *keys, int n_keys,
+                                      int64_t rows, int n_parts, struct sx_tensor *out_index,
+                                      int64_t *out_offsets);
 enum sx_status sx_cuda_partition(struct sx_stream *base, const struct sx_tensor *hashes, int n_parts,
                                  struct sx_tensor *out_index, int64_t *out_offsets);
 enum sx_status sx_cuda_bloom_add(struct sx_stream *base, const struct sx_tensor *hashes,

@@ -38,6 +38,7 @@ static const struct sx_backend_ops operations = {
     .mask_to_index = sx_cuda_mask_to_index,
     .hash = sx_cuda_hash,
     .partition = sx_cuda_partition,
+    .partition_keys = sx_cuda_partition_keys,
     .bloom_add = sx_cuda_bloom_add,
     .bloom_merge = sx_cuda_bloom_merge,
     .bloom_test = sx_cuda_bloom_test,

@@ -36,21 +36,50 @@ static enum sx_status open_key(struct cuda_stream *stream, const struct sx_tenso
     return SX_OK;
 }
 
-/* Keys first, …, at most CUDA_HASH_KEYS of them. */
+/* Keys first, …, at most CUDA_HASH_KEYS of them; out_entries: what they need until the launch. */
+static enum sx_status open_some(struct cuda_stream *stream, const struct sx_tensor *keys, int first,
+                                int n_keys, int64_t rows, struct cuda_hash_keys *out_some,
+                                struct sx_buffer **out_entries) {
+    *out_some = (struct cuda_hash_keys){.combine = first > 0};
+    for (int k = first; k < n_keys && out_some->n < CUDA_HASH_KEYS; k++) {
+        SX_TRY(open_key(stream, &keys[k], rows, &out_some->columns[out_some->n], &out_entries[out_some->n]));
+        out_some->n++;
+    }
+    return SX_OK;
+}
+
+static void release_entries(struct sx_buffer **entries) {
+    for (int k = 0; k < CUDA_HASH_KEYS; k++)
+        sx_buffer_release(entries[k]);
+}
+
 static enum sx_status hash_some(struct cuda_stream *stream, const struct sx_tensor *keys, int first,
                                 int n_keys, int64_t rows, uint64_t *out_hashes) {
     struct sx_buffer *entries[CUDA_HASH_KEYS] = {0};
-    struct cuda_hash_keys some = {.combine = first > 0};
-    enum sx_status status = SX_OK;
-    for (int k = first; k < n_keys && some.n < CUDA_HASH_KEYS; k++) {
-        SX_GO(open_key(stream, &keys[k], rows, &some.columns[some.n], &entries[some.n]));
-        some.n++;
+    struct cuda_hash_keys some;
+    enum sx_status status = open_some(stream, keys, first, n_keys, rows, &some, entries);
+    if (status == SX_OK) {
+        cuda_hash_rows(stream->handle, &some, rows, out_hashes);
+        status = cuda_launched(stream, "hash");
     }
-    cuda_hash_rows(stream->handle, &some, rows, out_hashes);
+    release_entries(entries);
+    return status;
+}
+
+enum sx_status cuda_digits_of(struct cuda_stream *stream, const struct sx_tensor *keys, int n_keys,
+                              int64_t rows, int shift, struct sx_buffer **out_digits) {
+    struct sx_buffer *entries[CUDA_HASH_KEYS] = {0}, *digits = NULL;
+    struct cuda_hash_keys all;
+    enum sx_status status;
+    SX_GO(open_some(stream, keys, 0, n_keys, rows, &all, entries));
+    SX_GO(sx_buffer_create(stream->base.pool, (size_t)rows, &digits, &stream->base.error));
+    cuda_hash_digits(stream->handle, &all, rows, shift, digits->data);
     SX_GO(cuda_launched(stream, "hash"));
+    *out_digits = digits;
+    digits = NULL;
 out:
-    for (int k = 0; k < CUDA_HASH_KEYS; k++)
-        sx_buffer_release(entries[k]);
+    release_entries(entries);
+    sx_buffer_release(digits);
     return status;
 }
 

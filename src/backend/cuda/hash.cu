@@ -1,4 +1,4 @@
-/* Hashes of rows. All keys in one pass: a row costs the bytes of its keys and 8 for the hash. */
+/* Hashes of rows. All keys in one pass: a row costs the bytes of its keys and 8 for the hash, or 1. */
 #include "backend/cuda/kernel.h"
 #include "backend/cuda/launch_hash.h"
 
@@ -31,19 +31,33 @@ __device__ static inline uint64_t hash_value(const struct cuda_column &column, i
     }
 }
 
-__global__ void hash_rows(const struct cuda_hash_keys keys, int64_t rows, uint64_t *out_hashes) {
-    for (int64_t row = cuda_thread(); row < rows; row += cuda_threads()) {
-        uint64_t hash = keys.combine ? out_hashes[row] : 0;
-        for (int k = 0; k < keys.n; k++) {
-            const struct cuda_column &column = keys.columns[k];
-            const uint64_t next = cuda_is_valid(column, row) ? hash_value(column, row) : SX_HASH_NULL;
-            hash = k == 0 && !keys.combine ? next : sx_hash_combine(hash, next);
-        }
-        out_hashes[row] = hash;
+/* `hash`: so far, if keys are combined with it. */
+__device__ static inline uint64_t hash_row(const struct cuda_hash_keys &keys, int64_t row, uint64_t hash) {
+    for (int k = 0; k < keys.n; k++) {
+        const struct cuda_column &column = keys.columns[k];
+        const uint64_t next = cuda_is_valid(column, row) ? hash_value(column, row) : SX_HASH_NULL;
+        hash = k == 0 && !keys.combine ? next : sx_hash_combine(hash, next);
     }
+    return hash;
+}
+
+__global__ void hash_rows(const __grid_constant__ struct cuda_hash_keys keys, int64_t rows,
+                          uint64_t *out_hashes) {
+    for (int64_t row = cuda_thread(); row < rows; row += cuda_threads())
+        out_hashes[row] = hash_row(keys, row, keys.combine ? out_hashes[row] : 0);
+}
+
+__global__ void hash_digits(const __grid_constant__ struct cuda_hash_keys keys, int64_t rows, int shift,
+                            uint8_t *out_digits) {
+    for (int64_t row = cuda_thread(); row < rows; row += cuda_threads())
+        out_digits[row] = (uint8_t)(hash_row(keys, row, 0) >> shift);
 }
 
 extern "C" void cuda_hash_rows(cudaStream_t stream, const struct cuda_hash_keys *keys, int64_t rows,
                                uint64_t *out_hashes) {
     SX_LAUNCH(hash_rows, cuda_blocks(rows), CUDA_THREADS, 0, stream, *keys, rows, out_hashes);
+}
+extern "C" void cuda_hash_digits(cudaStream_t stream, const struct cuda_hash_keys *keys, int64_t rows,
+                                 int shift, uint8_t *out_digits) {
+    SX_LAUNCH(hash_digits, cuda_blocks(rows), CUDA_THREADS, 0, stream, *keys, rows, shift, out_digits);
 }

@@ -28,6 +28,9 @@ struct cuda_hash_keys {
 
 void cuda_hash_rows(cudaStream_t stream, const struct cuda_hash_keys *keys, int64_t rows,
                     uint64_t *out_hashes);
+/* The hashes' bits from `shift` on alone, which are at most 8; keys are not combined. */
+void cuda_hash_digits(cudaStream_t stream, const struct cuda_hash_keys *keys, int64_t rows, int shift,
+                      uint8_t *out_digits);
 
 /* ---- bloom.cu ---- */
 
@@ -41,13 +44,15 @@ void cuda_bloom_test(cudaStream_t stream, const uint64_t *hashes, int64_t n, con
 
 /* ---- radix.cu ---- */
 
-enum { CUDA_RADIX_BITS = 10 }; /* at most, of a digit */
+enum { CUDA_RADIX_BITS = 10 };    /* at most, of a digit */
+enum { CUDA_RADIX_FEW_BITS = 4 }; /* up to which a partition stages nothing */
 
 /* One pass: a stable order by the digit (keys[i] >> shift) of `bits` bits, 1 to CUDA_RADIX_BITS. n < 2^32. */
 struct cuda_radix_pass {
     int64_t n;
     const uint64_t *keys;
-    const uint32_t *rows; /* NULL: 0, 1, … */
+    const uint8_t *digits; /* in place of keys, where these are not wanted; up to CUDA_RADIX_FEW_BITS */
+    const uint32_t *rows;  /* NULL: 0, 1, … */
     int shift, bits;
     uint64_t *out_keys; /* NULL: not wanted */
     uint32_t *out_rows;

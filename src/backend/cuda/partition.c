@@ -5,27 +5,39 @@
 
 enum { MAX_PARTS = 1 << 16 };
 
-static enum sx_status one_pass(struct cuda_stream *stream, const struct sx_tensor *hashes, int bits,
+/* What rows are ordered by: their hashes, or the keys that these are of. */
+struct ordering {
+    const struct sx_tensor *hashes; /* or NULL */
+    const struct sx_tensor *keys;
+    int n_keys;
+    int64_t rows;
+};
+
+static enum sx_status one_pass(struct cuda_stream *stream, const struct ordering *by, int bits,
                                uint32_t *out_rows, int64_t *out_starts) {
-    const int64_t n = hashes->length;
-    struct sx_buffer *scratch;
-    SX_TRY(sx_buffer_create(stream->base.pool, cuda_radix_bytes(n, bits), &scratch, &stream->base.error));
-    const struct cuda_radix_pass pass = {.n = n,
-                                         .keys = hashes->values,
-                                         .shift = 64 - bits,
-                                         .bits = bits,
-                                         .out_rows = out_rows,
-                                         .scratch = scratch->data};
+    struct sx_buffer *digits = NULL, *scratch = NULL;
+    struct sx_pool *pool = stream->base.pool;
+    struct cuda_radix_pass pass = {.n = by->rows, .shift = 64 - bits, .bits = bits, .out_rows = out_rows};
+    enum sx_status status;
+    SX_GO(sx_buffer_create(pool, cuda_radix_bytes(by->rows, bits), &scratch, &stream->base.error));
+    pass.scratch = scratch->data;
+    if (by->hashes)
+        pass.keys = by->hashes->values;
+    else
+        SX_GO(cuda_digits_of(stream, by->keys, by->n_keys, by->rows, pass.shift, &digits));
+    pass.digits = digits ? digits->data : NULL;
     cuda_radix(stream->handle, &pass, out_starts);
-    const enum sx_status status = cuda_launched(stream, "partition");
+    status = cuda_launched(stream, "partition");
+out:
+    sx_buffer_release(digits);
     sx_buffer_release(scratch);
     return status;
 }
 
 /* By the low bits of the part, then by the high ones. */
-static enum sx_status two_passes(struct cuda_stream *stream, const struct sx_tensor *hashes, int bits,
+static enum sx_status two_passes(struct cuda_stream *stream, const struct ordering *by, int bits,
                                  uint32_t *out_rows, int64_t *out_starts) {
-    const int64_t n = hashes->length;
+    const int64_t n = by->rows;
     const int low = bits - CUDA_RADIX_BITS;
     struct sx_buffer *scratch = NULL, *rows = NULL, *keys = NULL, *sorted = NULL;
     struct sx_pool *pool = stream->base.pool;
@@ -35,7 +47,7 @@ static enum sx_status two_passes(struct cuda_stream *stream, const struct sx_ten
     SX_GO(sx_buffer_create(pool, (size_t)n * sizeof(uint64_t), &keys, &stream->base.error));
     SX_GO(sx_buffer_create(pool, (size_t)n * sizeof(uint64_t), &sorted, &stream->base.error));
     const struct cuda_radix_pass by_low = {.n = n,
-                                           .keys = hashes->values,
+                                           .keys = by->hashes->values,
                                            .shift = 64 - bits,
                                            .bits = low,
                                            .out_keys = keys->data,
@@ -61,9 +73,9 @@ out:
     return status;
 }
 
-enum sx_status sx_cuda_partition(struct sx_stream *base, const struct sx_tensor *hashes, int n_parts,
-                                 struct sx_tensor *out_index, int64_t *out_offsets) {
-    const int64_t rows = hashes->length;
+static enum sx_status partition(struct sx_stream *base, const struct ordering *by, int n_parts,
+                                struct sx_tensor *out_index, int64_t *out_offsets) {
+    const int64_t rows = by->rows;
     if (n_parts < 1 || n_parts > MAX_PARTS || (n_parts & (n_parts - 1)) || rows > INT32_MAX)
         return sx_error_set(&base->error, SX_INTERNAL, "partition of %lld rows into %d parts",
                             (long long)rows, n_parts);
@@ -82,8 +94,7 @@ enum sx_status sx_cuda_partition(struct sx_stream *base, const struct sx_tensor 
     SX_TRY(cuda_enter(base, &stream));
     SX_GO(sx_tensor_create_index(base->pool, SX_TYPE_I32, rows, &index, &base->error));
     SX_GO(sx_buffer_create(base->pool, starts_bytes, &starts, &base->error));
-    SX_GO(
-        (bits <= CUDA_RADIX_BITS ? one_pass : two_passes)(stream, hashes, bits, index.values, starts->data));
+    SX_GO((bits <= CUDA_RADIX_BITS ? one_pass : two_passes)(stream, by, bits, index.values, starts->data));
     SX_GO(cuda_download(stream, out_offsets, starts->data, starts_bytes, "offsets of a partition"));
     *out_index = index;
     index = (struct sx_tensor){0};
@@ -91,4 +102,20 @@ out:
     sx_tensor_release(&index);
     sx_buffer_release(starts);
     return status;
+}
+
+enum sx_status sx_cuda_partition(struct sx_stream *base, const struct sx_tensor *hashes, int n_parts,
+                                 struct sx_tensor *out_index, int64_t *out_offsets) {
+    const struct ordering by = {.hashes = hashes, .rows = hashes->length};
+    return partition(base, &by, n_parts, out_index, out_offsets);
+}
+
+/* Of few parts a digit a row is kept in place of its hash. */
+enum sx_status sx_cuda_partition_keys(struct sx_stream *base, const struct sx_tensor *keys, int n_keys,
+                                      int64_t rows, int n_parts, struct sx_tensor *out_index,
+                                      int64_t *out_offsets) {
+    const struct ordering by = {.keys = keys, .n_keys = n_keys, .rows = rows};
+    if (n_keys > 0 && n_keys <= CUDA_HASH_KEYS && n_parts <= 1 << CUDA_RADIX_FEW_BITS)
+        return partition(base, &by, n_parts, out_index, out_offsets);
+    return sx_partition_hashed(base, keys, n_keys, rows, n_parts, out_index, out_offsets);
 }

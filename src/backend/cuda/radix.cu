@@ -15,8 +15,7 @@ enum {
     ITEMS = (int)CUDA_RADIX_SMALL / (int)CUDA_THREADS, /* of a thread in a tile */
     WARPS = CUDA_THREADS / CUDA_WARP,
     MOST_BLOCKS = 132 * 6, /* all at work at the same time */
-    NARROW_BITS = 8,
-    FEW_BITS = 4
+    NARROW_BITS = 8
 };
 
 static int64_t n_tiles(int64_t n) {
@@ -202,8 +201,8 @@ template <int BINS> __global__ void radix_small(struct cuda_radix_pass pass, int
 
 /* ---- few digits ----
  * A block a tile. The lanes that have a digit are told by a ballot for each of its bits, and lane d of a warp
- * has the count of digit d, so that nothing is staged: a row costs 8 bytes for counting, and 8 read and 4
- * written for moving. */
+ * has the count of digit d, so that nothing is staged: a row costs 8 bytes for counting (a digit by itself
+ * 1), and as many read and 4 written for moving. */
 
 /* The digits of a thread's rows in a tile; rows that are not there have none. */
 struct few_items {
@@ -217,7 +216,7 @@ __device__ static inline void load_digits(const struct cuda_radix_pass &pass, in
     for (int k = 0; k < ITEMS; k++) {
         const int64_t i = item_at(first, k);
         items.inside[k] = i < pass.n;
-        items.digits[k] = items.inside[k] ? digit_of(pass, pass.keys[i]) : 0;
+        items.digits[k] = !items.inside[k] ? 0 : pass.digits ? pass.digits[i] : digit_of(pass, pass.keys[i]);
     }
 }
 
@@ -357,16 +356,16 @@ static void radix_few(cudaStream_t stream, const struct cuda_radix_pass &pass, i
 extern "C" {
 
 size_t cuda_radix_bytes(int64_t n, int bits) {
-    const int64_t counts = (bits <= FEW_BITS ? n_tiles(n) : n_blocks(n)) << bits;
+    const int64_t counts = (bits <= CUDA_RADIX_FEW_BITS ? n_tiles(n) : n_blocks(n)) << bits;
     return (size_t)(counts + 1) * sizeof(int64_t) + cuda_exclusive_sum_bytes(counts);
 }
 void cuda_radix(cudaStream_t stream, const struct cuda_radix_pass *pass, int64_t *out_starts) {
-    if (pass->bits <= FEW_BITS && !pass->rows && !pass->out_keys)
+    if (pass->bits <= CUDA_RADIX_FEW_BITS && !pass->rows && !pass->out_keys)
         switch (pass->bits) {
         case 1: radix_few<1>(stream, *pass, out_starts); break;
         case 2: radix_few<2>(stream, *pass, out_starts); break;
         case 3: radix_few<3>(stream, *pass, out_starts); break;
-        default: radix_few<FEW_BITS>(stream, *pass, out_starts);
+        default: radix_few<CUDA_RADIX_FEW_BITS>(stream, *pass, out_starts);
         }
     else if (pass->bits <= NARROW_BITS)
         radix_staged<1 << NARROW_BITS>(stream, *pass, out_starts);
