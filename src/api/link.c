@@ -153,7 +153,7 @@ static enum sx_status find_ways(struct stachio_db *db, struct sx_net *net, struc
 
 /* Waiting threads may look before they sleep where each has a processor (ranks are processes here). */
 static int64_t choose_spin(const struct stachio_db *db) {
-    enum { NET_THREADS = 5, SPIN_NS = 500000 };
+    enum { NET_THREADS = 5, SPIN_NS = 2000000 };
     return db->processors >= db->threads + NET_THREADS ? SPIN_NS : 0;
 }
 

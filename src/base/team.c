@@ -1,10 +1,12 @@
 #include "base/team.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/signals.h"
 
 /* Each has a lock of its own: those that are woken do not wait for each other. */
@@ -14,7 +16,8 @@ struct member {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t begin;
-    bool has_work, stopping; /* under the lock */
+    atomic_int has_work; /* set under the lock */
+    bool stopping;       /* under the lock */
 };
 
 struct sx_team {
@@ -24,17 +27,26 @@ struct sx_team {
     pthread_mutex_t lock;
     pthread_cond_t end;
     atomic_int running;
+    atomic_int_fast64_t spin_ns;
     void (*work)(int member, void *context);
     void *context;
 };
 
+/* Before it is slept for. */
+static void look_for(struct sx_team *team, atomic_int *word, int wanted) {
+    const int64_t spin_ns = atomic_load(&team->spin_ns), began_ns = spin_ns > 0 ? sx_clock_ns() : 0;
+    while (spin_ns > 0 && atomic_load(word) != wanted && sx_clock_ns() - began_ns < spin_ns)
+        sched_yield();
+}
+
 /* False: it is to stop. */
 static bool wait_for_work(struct member *member) {
+    look_for(member->team, &member->has_work, true);
     pthread_mutex_lock(&member->lock);
-    while (!member->has_work && !member->stopping)
+    while (!atomic_load(&member->has_work) && !member->stopping)
         pthread_cond_wait(&member->begin, &member->lock);
     const bool stopping = member->stopping;
-    member->has_work = false;
+    atomic_store(&member->has_work, false);
     pthread_mutex_unlock(&member->lock);
     return !stopping;
 }
@@ -55,7 +67,7 @@ static void *member_main(void *argument) {
 
 static void wake(struct member *member, bool stopping) {
     pthread_mutex_lock(&member->lock);
-    member->has_work = true;
+    atomic_store(&member->has_work, true);
     member->stopping = stopping;
     pthread_mutex_unlock(&member->lock);
     pthread_cond_signal(&member->begin);
@@ -124,6 +136,10 @@ int sx_team_members(const struct sx_team *team) {
     return team->members;
 }
 
+void sx_team_set_spin(struct sx_team *team, int64_t spin_ns) {
+    atomic_store(&team->spin_ns, spin_ns);
+}
+
 void sx_team_run_some(struct sx_team *team, int n, void (*work)(int member, void *context), void *context) {
     const int others = n - 1 < team->started ? n - 1 : team->started;
     team->work = work;
@@ -132,6 +148,7 @@ void sx_team_run_some(struct sx_team *team, int n, void (*work)(int member, void
     for (int i = 1; i <= others; i++)
         wake(&team->threads[i], false);
     work(0, context);
+    look_for(team, &team->running, 0);
     pthread_mutex_lock(&team->lock);
     while (atomic_load(&team->running) > 0)
         pthread_cond_wait(&team->end, &team->lock);

@@ -85,10 +85,12 @@ static void count_member(int member, void *context) {
     assert(!sigismember(&blocked, SIGSEGV) && !sigismember(&blocked, SIGABRT));
 }
 
-static void test_team(void) {
+/* With looks that find the work, and that are over before. */
+static void test_team(int64_t spin_ns) {
     struct sx_error error = {0};
     struct sx_team *team;
     assert(sx_team_create(5, &team, &error) == SX_OK);
+    sx_team_set_spin(team, spin_ns);
     struct counted counted = {0};
     for (int i = 0; i < 2000; i++)
         sx_team_run(team, count_member, &counted);
@@ -141,7 +143,9 @@ int main(void) {
     test_errors();
     test_arena();
     test_pool();
-    test_team();
+    test_team(0);
+    test_team(2000);
+    test_team(1000000);
     test_tensors();
     puts("ok");
     return 0;
