@@ -6,7 +6,7 @@
 #include "tensor/backend.h"
 
 struct sx_bench_result {
-    const char *primitive; /* "join_probe" */
+    const char *primitive; /* "join_take" */
     const char *name;      /* of the case: "1000000 build rows, unique, payload 1" */
     int64_t rows;          /* that it worked on, of all workers together */
     int runs;

@@ -2,7 +2,7 @@
  * where the build side is one key's. */
 #include "bench/case.h"
 
-enum { MOST_PAYLOAD = 4, FIRST_BUILD_COLUMN = 1, TABLE_BYTES = 8 + 8 /* a slot and a key */ };
+enum { MOST_PAYLOAD = 4, FIRST_BUILD_COLUMN = 1, SLOT_BYTES = 8 /* two of four */, FILTER_BYTES = 2 };
 /* Keys are multiples of it, so that they are no range. */
 static const int64_t spread = 2654435761;
 
@@ -109,8 +109,8 @@ static void destroy(struct bench *bench, struct bench_case *c) {
 
 /* ---- probe ---- */
 
-static enum sx_status use_probe(struct bench_worker *worker, struct bench_case *c,
-                                const struct sx_batch *batch) {
+static enum sx_status use_take(struct bench_worker *worker, struct bench_case *c,
+                               const struct sx_batch *batch) {
     const int64_t most = sx_round_pairs(&worker->stream->backend->traits);
     struct sx_probe_cursor cursor = {0};
     int32_t payload[MOST_PAYLOAD];
@@ -161,18 +161,20 @@ static void measure_build(struct bench *bench, int64_t build_rows, int copies, i
     c.n_columns = 0;
     c.begin = create;
     c.run = build;
-    c.bytes = (8 + 8 + 8 + n_payload * 16) * (double)build_rows;
+    c.bytes = (8 + SLOT_BYTES + 8 + n_payload * 16) * (double)build_rows;
     name(&c);
     bench_measure(bench, &c);
 }
 
-static void measure_probe(struct bench *bench, int64_t rows, int64_t build_rows, int copies, int n_payload) {
-    struct bench_case c = join_case("join_probe", rows, build_rows, copies, n_payload);
-    c.use = use_probe;
-    const double sector = bench_sector(bench, (double)build_rows * TABLE_BYTES);
+/* A build row is its key and its payload, side by side. */
+static void measure_take(struct bench *bench, int64_t rows, int64_t build_rows, int copies, int n_payload) {
+    struct bench_case c = join_case("join_take", rows, build_rows, copies, n_payload);
+    c.use = use_take;
+    const int row = 8 + 8 * n_payload;
+    const double sector = bench_sector(bench, (double)build_rows * (SLOT_BYTES + row));
     const double pairs = (double)copies * (double)n_keys(&c) / (double)n_probe_keys(&c);
-    c.bytes =
-        (8 + 2 * sector + pairs * (12 + n_payload * (8 + 8 + (sector > 0 ? sector : 8)))) * (double)rows;
+    const double taken = sector > 0 ? sector * ((row + (int)sector - 1) / (int)sector) : row;
+    c.bytes = (8 + sector + pairs * (taken + 4 + n_payload * 8)) * (double)rows;
     name(&c);
     bench_measure(bench, &c);
 }
@@ -180,7 +182,7 @@ static void measure_probe(struct bench *bench, int64_t rows, int64_t build_rows,
 static void measure_filter(struct bench *bench, int64_t rows, int64_t build_rows) {
     struct bench_case c = join_case("join_filter", rows, build_rows, 1, 0);
     c.use = use_filter;
-    c.bytes = (8 + bench_sector(bench, (double)build_rows * TABLE_BYTES) + 0.5 * 4) * (double)rows;
+    c.bytes = (8 + bench_sector(bench, (double)build_rows * FILTER_BYTES) + 0.5 * 4) * (double)rows;
     name(&c);
     bench_measure(bench, &c);
 }
@@ -190,7 +192,7 @@ static void measure_one_key(struct bench *bench, int64_t rows) {
     enum { MOST_BUILD_ROWS = 1000000 };
     const int build_rows = rows < MOST_BUILD_ROWS ? (int)rows : MOST_BUILD_ROWS;
     measure_build(bench, build_rows, build_rows, 1);
-    measure_probe(bench, rows / build_rows, build_rows, build_rows, 1);
+    measure_take(bench, rows / build_rows, build_rows, build_rows, 1);
 }
 
 void bench_joins(struct bench *bench, int64_t rows) {
@@ -202,7 +204,7 @@ void bench_joins(struct bench *bench, int64_t rows) {
         for (int copies = 1; copies <= 10; copies += 9)
             for (int n_payload = 1; n_payload <= MOST_PAYLOAD; n_payload += MOST_PAYLOAD - 1) {
                 measure_build(bench, build_rows, copies, n_payload);
-                measure_probe(bench, rows, build_rows, copies, n_payload);
+                measure_take(bench, rows, build_rows, copies, n_payload);
             }
         measure_filter(bench, rows, build_rows);
     }

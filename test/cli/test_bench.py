@@ -17,7 +17,7 @@ from device import CUFILE, EMULATED
 from oracle import run_stachio
 
 FAMILIES = {"copy", "eval_run", "eval_select", "gather", "concat", "mask_to_index", "hash", "partition", "group",
-            "join_build", "join_probe", "join_filter", "sort"}
+            "join_build", "join_take", "join_filter", "sort"}
 SCAN_ROWS = 4_000 if SANITIZED else 20_000  # of each of two files
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -206,7 +206,7 @@ def check_join_trace(scratch):
     with open(path, encoding="utf-8") as file:
         events = json.load(file)["traceEvents"]
     pipelines = [event for event in events if event.get("cat") == "pipeline" and event["name"].endswith("JOIN build INNER")]
-    require(len(pipelines) >= 2 and any(event["name"] == "join_probe" for event in events), str(events)[:1000])
+    require(len(pipelines) >= 2 and any(event["name"] == "join_take" for event in events), str(events)[:1000])
 
 
 def sends_before_probing(scratch, variant, large_rows):

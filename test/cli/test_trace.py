@@ -88,7 +88,7 @@ def check_cpu(tables, scratch):
     for name in ("SCAN lineitem", "SCAN orders", "SCAN customer", "JOIN probe INNER", "AGGREGATE", "TOP_N"):
         require(name in operators, f"{name} is not among {operators}")
     primitives = {event["name"] for event in spans(lanes, "primitive")}
-    require({"decode", "eval_select", "join_append", "join_probe", "group_update"} <= primitives, str(primitives))
+    require({"decode", "eval_select", "join_append", "join_take", "group_update"} <= primitives, str(primitives))
     reads = spans(lanes, "read")
     require({os.path.basename(event["name"]) for event in reads} == {f"{name}.parquet" for name in ("lineitem", "orders", "customer")},
             "files that were read")
