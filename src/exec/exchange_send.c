@@ -291,14 +291,17 @@ static int64_t *make_parts(const struct sx_exchange *exchange, int n_runs, struc
  * the hashes of keys. */
 struct sent_by {
     const struct sx_tensor *numbers, *rest;
-    const struct sx_batch *keys; /* or NULL */
+    struct sx_batch *keys; /* or NULL; released once rows are in order */
 };
 
 static enum sx_status order_rows(struct sx_worker *worker, const struct sent_by *by, int64_t rows, int n_runs,
                                  struct sx_tensor *out_order, int64_t *out_runs) {
-    if (by->keys)
-        return sx_ops(worker)->partition_keys(worker->stream, by->keys->columns, by->keys->n_columns, rows,
-                                              n_runs, out_order, out_runs);
+    if (by->keys) {
+        const enum sx_status status = sx_ops(worker)->partition_keys(
+            worker->stream, by->keys->columns, by->keys->n_columns, rows, n_runs, out_order, out_runs);
+        sx_batch_release(by->keys);
+        return status;
+    }
     SX_TRY(sx_ops(worker)->partition(worker->stream, by->numbers, n_runs, out_order, out_runs));
     return by->numbers->length < rows ? place_rest(worker, by->rest, out_order) : SX_OK;
 }
@@ -333,6 +336,7 @@ static enum sx_status send_by_hash(struct sx_exchange *exchange, struct sx_worke
     SX_GO(make_keys(exchange, worker, batch, &keys));
     if (has_heavy_keys(exchange)) {
         SX_GO(hash_salted(worker, &keys, &hashes));
+        sx_batch_release(&keys);
         SX_GO(split_heavy(exchange, worker, batch, &hashes, &rest));
         by = (struct sent_by){.numbers = &hashes, .rest = &rest};
     }

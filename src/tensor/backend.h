@@ -347,7 +347,8 @@ struct sx_backend_ops {
                                                struct sx_tensor *out_probe_rows,
                                                struct sx_tensor *out_build_rows);
     /* The pairs that join_probe gives with SX_PROBE_ALL, and payload columns of theirs as join_gather gives
-     * them; out_build_rows is NULL where build rows are not wanted. */
+     * them; out_build_rows is NULL where build rows are not wanted. Memory of the results may be some more
+     * than their rows need. */
     SX_MUST_CHECK enum sx_status (*join_take)(struct sx_stream *stream, const struct sx_join *join,
                                               const struct sx_tensor *keys, int64_t rows, int64_t max_pairs,
                                               struct sx_probe_cursor *cursor, const int32_t *payload, int n,
@@ -422,7 +423,8 @@ struct sx_backend {
     const struct sx_device_files_ops *files; /* NULL: files are read to the host's memory only */
 };
 
-/* For backends that have nothing quicker: partition_keys by hash and partition, */
+/* For backends that have nothing quicker, by primitives that they have (within which traces show these):
+ * partition_keys by hash and partition, */
 SX_MUST_CHECK enum sx_status sx_partition_hashed(struct sx_stream *stream, const struct sx_tensor *keys,
                                                  int n_keys, int64_t rows, int n_parts,
                                                  struct sx_tensor *out_index, int64_t *out_offsets);

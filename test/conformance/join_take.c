@@ -1,5 +1,7 @@
 /* Pairs that come with payload. */
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "join_case.h"
 
@@ -138,16 +140,19 @@ enum sx_status join_case_check_take(struct conformance *c, const struct join_cas
     return test->probe_rows > SMALL_BATCH ? check_in_batches(c, &check, join, SMALL_BATCH) : SX_OK;
 }
 
-/* ---- payload of several widths, and how much matches ---- */
+/* ---- keys and payload of several types, and how much matches ---- */
 
-/* Build row i has key number i * 7919 % build_rows; probe row j that of a build row where j % every is 0. */
+/* Build row i has key number i * 7919 % build_rows; probe row j that of a build row where j % every is 0.
+ * Keys of doubles: number 0 is -0.0 on the build side, number 1 NaN on both. */
 struct width_case {
     int64_t build_rows, probe_rows;
     int64_t step; /* from key to key */
     int64_t every;
     int n_payload;
     enum sx_type_id key, value;
-    bool has_nulls; /* every fifth row's in the first column */
+    bool has_nulls; /* every fifth build row's in the first column; probe row 0's key, and a build row's more
+                     */
+    bool wants_rows;
 };
 enum { MOST_COLUMNS = 9, NULL_EVERY = 5 };
 
@@ -156,33 +161,55 @@ static int64_t number_of(const struct width_case *test, int64_t build_row) {
 }
 
 static int64_t build_row_of(const struct width_case *test, int64_t probe_row) {
-    return probe_row % test->every ? -1 : probe_row * 31 % test->build_rows;
+    if (probe_row % test->every || (test->has_nulls && probe_row == 0))
+        return -1;
+    return probe_row * 31 % test->build_rows;
 }
 
-static void set_integer(struct sx_tensor *column, int64_t row, int64_t value) {
-    if (sx_type_bytes(column->type) == sizeof(int64_t))
-        ((int64_t *)column->values)[row] = value;
-    else
-        ((int32_t *)column->values)[row] = (int32_t)value;
+static void set_value(struct sx_tensor *column, int64_t row, int64_t value) {
+    switch (sx_type_phys(column->type)) {
+    case SX_PHYS_I16: ((int16_t *)column->values)[row] = (int16_t)value; break;
+    case SX_PHYS_I32: ((int32_t *)column->values)[row] = (int32_t)value; break;
+    case SX_PHYS_I128: ((sx_i128 *)column->values)[row] = value; break;
+    case SX_PHYS_F64: ((double *)column->values)[row] = (double)value; break;
+    default: ((int64_t *)column->values)[row] = value;
+    }
 }
 
-static int64_t get_integer(const struct sx_tensor *column, int64_t row) {
-    return sx_type_bytes(column->type) == sizeof(int64_t) ? ((const int64_t *)column->values)[row]
-                                                          : ((const int32_t *)column->values)[row];
+static bool has_value(const struct sx_tensor *column, int64_t row, int64_t value) {
+    switch (sx_type_phys(column->type)) {
+    case SX_PHYS_I16: return ((const int16_t *)column->values)[row] == (int16_t)value;
+    case SX_PHYS_I32: return ((const int32_t *)column->values)[row] == (int32_t)value;
+    case SX_PHYS_I128: return ((const sx_i128 *)column->values)[row] == value;
+    default: return ((const int64_t *)column->values)[row] == value;
+    }
 }
 
-/* The key, then payload of the row's number and the column's. */
+static void set_key(const struct width_case *test, struct sx_tensor *column, int64_t row, int64_t number,
+                    bool is_build) {
+    set_value(column, row, number * test->step);
+    if (test->key != SX_TYPE_F64 || number < 0 || number > 1)
+        return;
+    ((double *)column->values)[row] = number ? (is_build ? NAN : -NAN) : (is_build ? -0.0 : 0.0);
+}
+
+/* Keys, then payload of the row's number and the column's; one row more where there are NULLs, which has one
+ * for its key. */
 static enum sx_status make_build_side(struct conformance *c, const struct width_case *test,
                                       struct sx_tensor *sent) {
+    const int64_t rows = test->build_rows + test->has_nulls;
     struct sx_tensor host = {0};
     enum sx_status status = SX_OK;
     for (int k = 0; k <= test->n_payload; k++) {
-        SX_GO(sx_tensor_create(c->pool, sx_type_of(k ? test->value : test->key), test->build_rows,
-                               k == 1 && test->has_nulls, &host, &c->error));
-        for (int64_t i = 0; i < test->build_rows; i++) {
-            set_integer(&host, i, k ? 10 * i + k : number_of(test, i) * test->step);
+        SX_GO(sx_tensor_create(c->pool, sx_type_of(k ? test->value : test->key), rows,
+                               k <= 1 && test->has_nulls, &host, &c->error));
+        for (int64_t i = 0; i < rows; i++) {
+            if (k)
+                set_value(&host, i, 10 * i + k);
+            else
+                set_key(test, &host, i, number_of(test, i), true);
             if (host.valid)
-                host.valid[i] = i % NULL_EVERY != 0;
+                host.valid[i] = k ? i % NULL_EVERY != 0 : i < test->build_rows;
         }
         SX_GO(conformance_send(c, &host, &sent[k]));
         sx_tensor_release(&host);
@@ -195,14 +222,28 @@ out:
 static enum sx_status make_probe_side(struct conformance *c, const struct width_case *test,
                                       struct sx_tensor *sent) {
     struct sx_tensor host = {0};
-    SX_TRY(sx_tensor_create(c->pool, sx_type_of(test->key), test->probe_rows, false, &host, &c->error));
+    SX_TRY(sx_tensor_create(c->pool, sx_type_of(test->key), test->probe_rows, test->has_nulls, &host,
+                            &c->error));
     for (int64_t j = 0; j < test->probe_rows; j++) {
         const int64_t row = build_row_of(test, j);
-        set_integer(&host, j, row >= 0 ? number_of(test, row) * test->step : -1 - j);
+        set_key(test, &host, j, row >= 0 ? number_of(test, row) : -1 - j, false);
+        if (host.valid)
+            host.valid[j] = j != 0;
     }
     const enum sx_status status = conformance_send(c, &host, sent);
     sx_tensor_release(&host);
     return status;
+}
+
+static bool pair_has(const struct width_case *test, const struct sx_tensor *columns, int64_t pair,
+                     int64_t row) {
+    for (int k = 0; k < test->n_payload; k++) {
+        const bool is_null = k == 0 && test->has_nulls && row % NULL_EVERY == 0;
+        if ((columns[k].valid && !columns[k].valid[pair]) != is_null ||
+            (!is_null && !has_value(&columns[k], pair, 10 * row + k + 1)))
+            return false;
+    }
+    return true;
 }
 
 static bool widths_right(const struct width_case *test, const struct sx_tensor *probe_rows,
@@ -212,38 +253,56 @@ static bool widths_right(const struct width_case *test, const struct sx_tensor *
         const int64_t row = build_row_of(test, j);
         if (row < 0)
             continue;
-        if (n >= probe_rows->length || ((const int32_t *)probe_rows->values)[n] != j)
+        if (n >= probe_rows->length || ((const int32_t *)probe_rows->values)[n] != j ||
+            !pair_has(test, columns, n, row))
             return false;
-        for (int k = 0; k < test->n_payload; k++) {
-            const bool is_null = k == 0 && test->has_nulls && row % NULL_EVERY == 0;
-            if ((columns[k].valid && !columns[k].valid[n]) != is_null ||
-                (!is_null && get_integer(&columns[k], n) != 10 * row + k + 1))
-                return false;
-        }
         n++;
     }
     return n == probe_rows->length;
 }
 
+/* Whether payload of `build_rows` is that of the pairs. */
+static enum sx_status check_rows(struct conformance *c, const struct width_case *test,
+                                 const struct sx_join *join, const struct sx_tensor *build_rows,
+                                 const struct sx_tensor *pairs) {
+    const int32_t last = test->n_payload - 1;
+    struct sx_tensor again = {0}, got = {0};
+    enum sx_status status;
+    SX_GO(c->backend->ops.join_gather(c->stream, join, &last, 1, build_rows, &again));
+    SX_GO(conformance_receive(c, &again, &got));
+    const size_t bytes = (size_t)got.length * sx_type_bytes(got.type);
+    CONFORM(c, got.length == pairs->length && (got.valid || memcmp(got.values, pairs->values, bytes) == 0),
+            "build rows of %lld pairs", (long long)got.length);
+out:
+    sx_tensor_release(&again);
+    sx_tensor_release(&got);
+    return status;
+}
+
 static enum sx_status take_widths(struct conformance *c, const struct width_case *test, struct sx_join *join,
                                   const struct sx_tensor *key) {
-    struct sx_tensor p = {0}, columns[MOST_COLUMNS] = {0}, got_p = {0}, got[MOST_COLUMNS] = {0};
+    struct sx_tensor p = {0}, b = {0}, columns[MOST_COLUMNS] = {0}, got_p = {0}, got[MOST_COLUMNS] = {0};
     struct sx_probe_cursor cursor = {0};
     int32_t wanted[MOST_COLUMNS];
+    char name[SX_TYPE_NAME_BYTES];
     enum sx_status status;
     for (int k = 0; k < test->n_payload; k++)
         wanted[k] = k;
     SX_GO(c->backend->ops.join_take(c->stream, join, key, test->probe_rows, test->probe_rows, &cursor, wanted,
-                                    test->n_payload, &p, NULL, columns));
+                                    test->n_payload, &p, test->wants_rows ? &b : NULL, columns));
     SX_GO(conformance_receive(c, &p, &got_p));
     for (int k = 0; k < test->n_payload; k++)
         SX_GO(conformance_receive(c, &columns[k], &got[k]));
     CONFORM(c, cursor.done && widths_right(test, &got_p, got),
-            "%d columns of payload, nulls %d, %lld with %lld rows, step %lld, one in %lld", test->n_payload,
-            test->has_nulls, (long long)test->build_rows, (long long)test->probe_rows, (long long)test->step,
+            "%d columns of payload, keys %s, nulls %d, %lld with %lld rows, step %lld, one in %lld",
+            test->n_payload, sx_type_name(sx_type_of(test->key), name), test->has_nulls,
+            (long long)test->build_rows, (long long)test->probe_rows, (long long)test->step,
             (long long)test->every);
+    if (test->wants_rows)
+        SX_GO(check_rows(c, test, join, &b, &got[test->n_payload - 1]));
 out:
     sx_tensor_release(&p);
+    sx_tensor_release(&b);
     sx_tensor_release(&got_p);
     join_case_release_all(columns, MOST_COLUMNS);
     join_case_release_all(got, MOST_COLUMNS);
@@ -271,7 +330,8 @@ static enum sx_status run_widths(struct conformance *c, const struct width_case 
     SX_GO(c->backend->ops.join_create(c->stream, &spec, &join));
     SX_GO(make_build_side(c, test, build));
     SX_GO(make_probe_side(c, test, &key));
-    SX_GO(c->backend->ops.join_append(c->stream, join, 0, &build[0], &build[1], test->build_rows));
+    SX_GO(c->backend->ops.join_append(c->stream, join, 0, &build[0], &build[1],
+                                      test->build_rows + test->has_nulls));
     SX_GO(c->backend->ops.join_finish(c->stream, join, &parts));
     for (int part = 0; part < parts; part++)
         SX_GO(c->backend->ops.join_build(c->stream, join, part));
@@ -297,20 +357,31 @@ enum sx_status join_take_cases(struct conformance *c) {
     static const struct {
         int64_t step;
         enum sx_type_id key;
-    } kinds[] = {{1, SX_TYPE_I64}, {3, SX_TYPE_I32}, {9000, SX_TYPE_I32}, {INT64_C(1) << 40, SX_TYPE_I64}};
-    enum { EVERYWHERE = 6000 };
+    } kinds[] = {{1, SX_TYPE_I64},    {3, SX_TYPE_I32},
+                 {9000, SX_TYPE_I32}, {INT64_C(1) << 40, SX_TYPE_I64},
+                 {3, SX_TYPE_F64},    {INT64_C(1) << 40, SX_TYPE_U64}};
+    static const struct {
+        enum sx_type_id value;
+        bool has_nulls, wants_rows;
+    } variants[] = {{SX_TYPE_I64, false, false},
+                    {SX_TYPE_I32, false, true},
+                    {SX_TYPE_I64, true, false},
+                    {SX_TYPE_I16, true, true},
+                    {SX_TYPE_I128, true, false}};
+    enum { EVERYWHERE = 6000, N_VARIANTS = sizeof variants / sizeof variants[0] };
     for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++)
         for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++)
             for (int n = 1; n <= MOST_COLUMNS; n += n == 4 ? 3 : 1)
-                for (int variant = 0; variant < 3; variant++) {
+                for (int v = 0; v < N_VARIANTS; v++) {
                     const struct width_case test = {.build_rows = sizes[s].build_rows,
                                                     .probe_rows = sizes[s].probe_rows,
                                                     .every = sizes[s].every,
                                                     .step = kinds[k].step,
                                                     .key = kinds[k].key,
-                                                    .value = variant == 1 ? SX_TYPE_I32 : SX_TYPE_I64,
+                                                    .value = variants[v].value,
                                                     .n_payload = n,
-                                                    .has_nulls = variant == 2};
+                                                    .has_nulls = variants[v].has_nulls,
+                                                    .wants_rows = variants[v].wants_rows};
                     if (test.build_rows <= EVERYWHERE || conformance_may_have(test.build_rows))
                         SX_TRY(run_widths(c, &test));
                 }

@@ -40,7 +40,8 @@ __device__ static inline T block_exclusive(T value, T *out_total) {
     return before + inclusive - value;
 }
 
-/* How many of the block's threads before this one have `counts`; *out_total: of all. All CUDA_THREADS. */
+/* How many of the block's threads before this one have `counts`; *out_total: of all. All CUDA_THREADS, once a
+ * kernel. */
 __device__ static inline uint32_t block_rank(bool counts, uint32_t *out_total) {
     __shared__ uint32_t warps[CUDA_THREADS / CUDA_WARP];
     const uint32_t counting = __ballot_sync(ALL_LANES, counts), warp = threadIdx.x / CUDA_WARP;

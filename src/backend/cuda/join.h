@@ -50,7 +50,8 @@ struct join_user {
 struct join_users {
     pthread_mutex_t lock; /* of the list; a user is its stream's */
     struct join_user *first;
-    atomic_bool finds_few; /* of the last batch few rows matched */
+    atomic_bool finds_few;  /* of the last batch few rows matched */
+    atomic_bool lacks_room; /* payload could not be taken at once */
 };
 
 /* Made when the first scan asks for it. */

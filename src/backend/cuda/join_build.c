@@ -192,12 +192,11 @@ static enum sx_status make_slots(struct cuda_stream *stream, struct sx_join *joi
     return SX_OK;
 }
 
+/* Payload is laid last, since rows have their key beside it where keys are unique. */
 static enum sx_status make_hashed(struct cuda_stream *stream, struct sx_join *join) {
     struct sx_buffer *slots = NULL;
     int64_t *duplicates;
     enum sx_status status;
-    SX_GO(cuda_join_prepare_payload(stream, join, 2));
-    SX_GO(cuda_join_lay_payload(stream, join, NULL));
     SX_GO(make_slots(stream, join));
     SX_GO(sx_buffer_create(stream->base.pool, (size_t)join->rows * sizeof(int64_t), &slots,
                            &stream->base.error));
@@ -206,10 +205,13 @@ static enum sx_status make_hashed(struct cuda_stream *stream, struct sx_join *jo
     SX_GO(cuda_launched(stream, "a join's table"));
     SX_GO(cuda_sync_counters(stream, "duplicates of a join's table"));
     join->has_duplicates = cuda_counter(stream, JOIN_DUPLICATES) != 0;
-    if (join->has_duplicates) {
+    if (join->has_duplicates)
         SX_GO(cuda_join_make_runs(stream, join, slots->data));
-        SX_GO(cuda_sync(stream, "a join's table is whole")); /* other streams read the table */
-    }
+    sx_buffer_release(slots);
+    slots = NULL;
+    SX_GO(cuda_join_prepare_payload(stream, join, 2));
+    SX_GO(cuda_join_lay_payload(stream, join, NULL));
+    SX_GO(cuda_sync(stream, "a join's table is whole")); /* other streams read the table */
 out:
     sx_buffer_release(slots);
     return status;

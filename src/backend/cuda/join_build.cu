@@ -216,11 +216,8 @@ void cuda_join_fill(cudaStream_t stream, const int64_t *slots, const int64_t *ra
     SX_LAUNCH(fill_runs, cuda_blocks(rows), CUDA_THREADS, 0, stream, slots, ranks, rows, starts, runs);
 }
 void cuda_join_fill_filter(cudaStream_t stream, const struct cuda_join_table *table, int64_t rows) {
-    const struct word_key word = {table->keys.first};
-    const struct any_keys any = {table->keys.all, table->keys.n};
-    if (any.keys)
-        SX_LAUNCH(fill_bloom, cuda_blocks(rows), CUDA_THREADS, 0, stream, *table, any, rows);
-    else
-        SX_LAUNCH(fill_bloom, cuda_blocks(rows), CUDA_THREADS, 0, stream, *table, word, rows);
+    join_launch(table, &table->keys, [=](auto keys, auto) {
+        SX_LAUNCH(fill_bloom, cuda_blocks(rows), CUDA_THREADS, 0, stream, *table, keys, rows);
+    });
 }
 }

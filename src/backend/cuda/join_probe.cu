@@ -186,14 +186,10 @@ void cuda_join_find(cudaStream_t stream, const struct cuda_join_table *table,
 void cuda_join_test(cudaStream_t stream, const struct cuda_join_table *table,
                     const struct cuda_join_keys *keys, const struct cuda_join_found *by_code,
                     const int32_t *selection, int64_t n, uint8_t *out_flags) {
-    const struct word_key word = {keys->first};
-    const struct any_keys any = {keys->all, keys->n};
-    if (any.keys)
-        SX_LAUNCH(test_rows, cuda_blocks(n), CUDA_THREADS, 0, stream, *table, any, *by_code, selection, n,
-                  out_flags);
-    else
-        SX_LAUNCH(test_rows, cuda_blocks(n), CUDA_THREADS, 0, stream, *table, word, *by_code, selection, n,
-                  out_flags);
+    join_launch(table, keys, [=](auto typed_keys, auto) {
+        SX_LAUNCH(test_rows, cuda_blocks(n), CUDA_THREADS, 0, stream, *table, typed_keys, *by_code, selection,
+                  n, out_flags);
+    });
 }
 void cuda_join_round_of_index(cudaStream_t stream, const int32_t *index, const int64_t *n_index, int64_t rows,
                               int64_t row, int64_t max_pairs, struct cuda_join_round *out_round) {

@@ -1,6 +1,7 @@
-/* A join's payload, by columns or by rows. A row's columns lie side by side where there are several and the
- * table is large, so that a build row at random costs its sectors once and not one a column: 32 bytes in
- * place of 32 a column. Making rows moves them once, in order, from the batches that were appended. */
+/* A join's payload, by columns or by rows. A row's columns, and the key where it is looked at beside them,
+ * lie side by side where these are several and the table is large, so that a build row at random costs its
+ * sectors once and not one a column: 32 bytes in place of 32 a column. Making rows moves them once, in order,
+ * from the batches that were appended. */
 #include "backend/cuda/join.h"
 
 enum {
@@ -14,15 +15,11 @@ enum {
 #endif
 };
 
-/* Of a hashed table's only key rows have the word's value, too, so that who looks a key up finds the payload
- * beside it (join_take.cu). */
+/* Rows of a hashed table whose only key is unique have the key, too, so that who looks one up finds the
+ * payload beside it (join_take.cu). */
 static bool can_lay_key(const struct sx_join *join) {
     return join->n_keys == 1 && !join->table.ranked && !join->table.keys.all && !join->null_equal[0] &&
-           join->rows < CUDA_JOIN_NARROW_ROWS;
-}
-
-static uint32_t width_of(const struct sx_tensor *column) {
-    return column->layout == SX_DICT ? (uint32_t)sizeof(int32_t) : (uint32_t)sx_type_bytes(column->type);
+           !join->has_duplicates && join->rows < CUDA_JOIN_NARROW_ROWS;
 }
 
 /* ---- columns that are still in the batches: without values in join->payload ---- */
@@ -79,7 +76,7 @@ static uint32_t place_columns(const struct sx_join *join, uint32_t *at, uint32_t
     uint32_t end = 0;
     for (uint32_t width = 16; width > 0; width /= 2)
         for (int k = 0; k < count_laid(join); k++)
-            if (width_of(laid_column(join, k)) == width) {
+            if (gather_width(laid_column(join, k)) == width) {
                 at[k] = end;
                 end += width;
             }
@@ -104,7 +101,7 @@ static struct cuda_move move_of(const struct sx_join *join, int k, const struct 
                                 int64_t begin, uint8_t *rows) {
     const bool is_here = laid_column(join, k)->values;
     const struct sx_tensor *column = is_here ? laid_column(join, k) : column_of(join, batch, k);
-    const uint32_t width = width_of(column), step = join->rows_step;
+    const uint32_t width = gather_width(column), step = join->rows_step;
     const int64_t skipped = is_here ? begin : 0;
     return (struct cuda_move){
         .from = (const uint8_t *)column->values + skipped * width,

@@ -1,6 +1,7 @@
 /* Probing with payload. Where keys are unique and payload lies in rows, one kernel finds, selects and takes
  * (join_take.cu); else pairs come first. That kernel writes columns with room for a match of every probe row,
- * so it is for batches of which enough match, as far as the last one tells, and for small ones. */
+ * so it is for batches of which enough match, as far as the last one tells, and for small ones. Columns with
+ * more than about twice the room that they need are copied. */
 #include <limits.h>
 
 #include "backend/cuda/join.h"
@@ -10,21 +11,26 @@ enum {
 #ifdef SX_CUDA_EMULATED
     FEW_ROWS = 1 << 10,
 #else
-    FEW_ROWS = 1 << 16, /* whose room does not matter */
+    FEW_ROWS = 1 << 16, /* whose copy costs less than the launches that are saved (a guess) */
 #endif
-    LEAST_SHARE = 4 /* a match in so many rows is enough */
+    ENOUGH = 7 /* matches of 16 rows; not half, which may be on either side from batch to batch */
 };
 
+/* Whether there are few. */
 static bool note_share(const struct sx_join *join, int64_t rows, int64_t pairs) {
-    const bool finds_few = pairs < rows / LEAST_SHARE;
+    const bool finds_few = pairs < rows * ENOUGH / 16;
     atomic_store_explicit(&join->users->finds_few, finds_few, memory_order_relaxed);
     return finds_few;
 }
 
+static bool is_worth_trying(const struct sx_join *join, int64_t rows) {
+    return rows <= FEW_ROWS || (!atomic_load_explicit(&join->users->finds_few, memory_order_relaxed) &&
+                                !atomic_load_explicit(&join->users->lacks_room, memory_order_relaxed));
+}
+
 static bool can_take_at_once(const struct sx_join *join, const struct sx_tensor *keys, int64_t rows,
-                             int64_t max_pairs, const struct sx_probe_cursor *cursor, int n) {
-    const bool is_at_start = cursor->row == 0 && cursor->entry == 0;
-    return is_at_start && rows > 0 && rows <= max_pairs && n <= CUDA_MOVES && join->payload_rows &&
+                             int64_t max_pairs, int n) {
+    return rows > 0 && rows <= max_pairs && n <= CUDA_MOVES && join->payload_rows &&
            join->rows_step <= CUDA_JOIN_MOST_TAKEN && !join->has_duplicates &&
            (join->table.ranked || join->lays_key) && !cuda_join_is_coded(join, keys, rows);
 }
@@ -141,7 +147,7 @@ static enum sx_status take_at_once(struct cuda_stream *stream, const struct sx_j
     probe_rows.length = build_rows.length = pairs;
     for (int k = 0; k < n; k++)
         out_columns[k].length = pairs;
-    if (note_share(join, rows, pairs) && rows > FEW_ROWS)
+    if (note_share(join, rows, pairs))
         SX_GO(shrink(stream, out_columns, n));
     *out_probe_rows = probe_rows;
     if (out_build_rows)
@@ -164,18 +170,22 @@ enum sx_status sx_cuda_join_take(struct sx_stream *base, const struct sx_join *j
                                  struct sx_tensor *out_columns) {
     struct cuda_stream *stream;
     SX_TRY(cuda_enter(base, &stream));
-    const bool finds_few = atomic_load_explicit(&join->users->finds_few, memory_order_relaxed);
-    if ((rows <= FEW_ROWS || !finds_few) && can_take_at_once(join, keys, rows, max_pairs, cursor, n)) {
+    const bool is_whole = cursor->row == 0 && cursor->entry == 0;
+    if (is_whole && is_worth_trying(join, rows) && can_take_at_once(join, keys, rows, max_pairs, n)) {
+        cuda_spare_cache(stream, true); /* pairs need less */
         const enum sx_status status =
             take_at_once(stream, join, keys, rows, payload, n, out_probe_rows, out_build_rows, out_columns);
+        cuda_spare_cache(stream, false);
         if (status == SX_OK)
             *cursor = (struct sx_probe_cursor){rows, 0, true};
         if (status != SX_OUT_OF_MEMORY)
             return status;
         base->error = (struct sx_error){0};
+        atomic_store_explicit(&join->users->lacks_room, true, memory_order_relaxed);
     }
     SX_TRY(sx_join_take_pairs(base, join, keys, rows, max_pairs, cursor, payload, n, out_probe_rows,
                               out_build_rows, out_columns));
-    (void)note_share(join, rows, out_probe_rows->length);
+    if (is_whole && cursor->done && rows > 0)
+        (void)note_share(join, rows, out_probe_rows->length);
     return SX_OK;
 }

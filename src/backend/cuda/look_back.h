@@ -20,7 +20,7 @@ struct tile_scratch {
     scan_word told[]; /* by each tile: a number, and whose */
 };
 
-/* All threads of a block: the tile that it takes. */
+/* All threads of a block, once a kernel: the tile that it takes. */
 __device__ static inline int64_t begin_tile(struct tile_scratch *scratch) {
     __shared__ int64_t tile;
     if (threadIdx.x == 0)
@@ -58,7 +58,7 @@ __device__ static inline int64_t tell_and_look_back(scan_word *told, int64_t til
     return before;
 }
 
-/* All threads of a block that has looked back. */
+/* All threads of a block that has looked back, once a kernel. */
 __device__ static inline void leave_zeroed(struct tile_scratch *scratch) {
     __shared__ bool is_last;
     if (threadIdx.x == 0) {
