@@ -1,5 +1,7 @@
 /* Hash join: the build, the probe with its payload, and the runtime filter. Half of the probe rows match; all
  * where the build side is one key's. */
+#include <math.h>
+
 #include "bench/case.h"
 
 enum { MOST_PAYLOAD = 4, FIRST_BUILD_COLUMN = 1, SLOT_BYTES = 8 /* two of four */, FILTER_BYTES = 2 };
@@ -170,10 +172,10 @@ static void measure_build(struct bench *bench, int64_t build_rows, int copies, i
 static void measure_take(struct bench *bench, int64_t rows, int64_t build_rows, int copies, int n_payload) {
     struct bench_case c = join_case("join_take", rows, build_rows, copies, n_payload);
     c.use = use_take;
-    const int row = 8 + 8 * n_payload;
+    const double row = 8 + 8 * n_payload;
     const double sector = bench_sector(bench, (double)build_rows * (SLOT_BYTES + row));
     const double pairs = (double)copies * (double)n_keys(&c) / (double)n_probe_keys(&c);
-    const double taken = sector > 0 ? sector * ((row + (int)sector - 1) / (int)sector) : row;
+    const double taken = sector > 0 ? sector * ceil(row / sector) : row;
     c.bytes = (8 + sector + pairs * (taken + 4 + n_payload * 8)) * (double)rows;
     name(&c);
     bench_measure(bench, &c);

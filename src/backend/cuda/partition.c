@@ -35,9 +35,9 @@ out:
 }
 
 /* By the low bits of the part, then by the high ones. */
-static enum sx_status two_passes(struct cuda_stream *stream, const struct ordering *by, int bits,
+static enum sx_status two_passes(struct cuda_stream *stream, const struct sx_tensor *hashes, int bits,
                                  uint32_t *out_rows, int64_t *out_starts) {
-    const int64_t n = by->rows;
+    const int64_t n = hashes->length;
     const int low = bits - CUDA_RADIX_BITS;
     struct sx_buffer *scratch = NULL, *rows = NULL, *keys = NULL, *sorted = NULL;
     struct sx_pool *pool = stream->base.pool;
@@ -47,7 +47,7 @@ static enum sx_status two_passes(struct cuda_stream *stream, const struct orderi
     SX_GO(sx_buffer_create(pool, (size_t)n * sizeof(uint64_t), &keys, &stream->base.error));
     SX_GO(sx_buffer_create(pool, (size_t)n * sizeof(uint64_t), &sorted, &stream->base.error));
     const struct cuda_radix_pass by_low = {.n = n,
-                                           .keys = by->hashes->values,
+                                           .keys = hashes->values,
                                            .shift = 64 - bits,
                                            .bits = low,
                                            .out_keys = keys->data,
@@ -94,7 +94,10 @@ static enum sx_status partition(struct sx_stream *base, const struct ordering *b
     SX_TRY(cuda_enter(base, &stream));
     SX_GO(sx_tensor_create_index(base->pool, SX_TYPE_I32, rows, &index, &base->error));
     SX_GO(sx_buffer_create(base->pool, starts_bytes, &starts, &base->error));
-    SX_GO((bits <= CUDA_RADIX_BITS ? one_pass : two_passes)(stream, by, bits, index.values, starts->data));
+    if (!by->hashes || bits <= CUDA_RADIX_BITS)
+        SX_GO(one_pass(stream, by, bits, index.values, starts->data));
+    else
+        SX_GO(two_passes(stream, by->hashes, bits, index.values, starts->data));
     SX_GO(cuda_download(stream, out_offsets, starts->data, starts_bytes, "offsets of a partition"));
     *out_index = index;
     index = (struct sx_tensor){0};
