@@ -208,8 +208,9 @@ static enum sx_status make_build_side(struct conformance *c, const struct width_
                 set_value(&host, i, 10 * i + k);
             else
                 set_key(test, &host, i, number_of(test, i), true);
+            const bool is_valid = k ? i % NULL_EVERY != 0 : i < test->build_rows;
             if (host.valid)
-                host.valid[i] = k ? i % NULL_EVERY != 0 : i < test->build_rows;
+                host.valid[i] = is_valid;
         }
         SX_GO(conformance_send(c, &host, &sent[k]));
         sx_tensor_release(&host);
