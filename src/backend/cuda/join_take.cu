@@ -2,7 +2,7 @@
  *
  * Bytes a probe row moves: 8 of the key, a sector at random for its bucket (of a ranked table a quarter of a
  * byte for each place, mostly in the cache), and where it matches the row's sectors, which have its key, too,
- * and per pair 4 and 2 w written. Finding, and taking rows afterwards (join_probe.cu, take_rows) has a sector
+ * and per pair 4 and w written. Finding, and taking rows afterwards (join_probe.cu, take_rows) has a sector
  * more for each match, and 13 + 20 bytes of lists. */
 #include "backend/cuda/join_find.h"
 #include "backend/cuda/look_back.h"
