@@ -6,6 +6,7 @@
 
 #include "api/library.h"
 #include "api/ranks.h"
+#include "base/look.h"
 #include "net/nccl/load.h"
 
 enum { REASON_BYTES = 128 };
@@ -153,7 +154,8 @@ static enum sx_status find_ways(struct stachio_db *db, struct sx_net *net, struc
 
 /* Waiting threads may look before they sleep where each has a processor (ranks are processes here). */
 static int64_t choose_spin(const struct stachio_db *db) {
-    enum { NET_THREADS = 5, SPIN_NS = 2000000 };
+    enum { NET_THREADS = 5, SPIN_NS = 2000000, LOOKING_SHARE = 2 /* of the processors */ };
+    sx_look_set_most(db->processors / LOOKING_SHARE);
     return db->processors >= db->threads + NET_THREADS ? SPIN_NS : 0;
 }
 

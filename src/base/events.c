@@ -1,10 +1,9 @@
 #include "base/events.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <time.h>
 
-#include "base/clock.h"
+#include "base/look.h"
 
 void sx_events_init(struct sx_events *events) {
     pthread_condattr_t attributes;
@@ -43,17 +42,22 @@ static struct timespec in_ms(int ms) {
     return at;
 }
 
-static void look(struct sx_events *events, int64_t n) {
-    const int64_t began_ns = sx_clock_ns();
-    while (atomic_load(&events->n) == n && sx_clock_ns() - began_ns < events->spin_ns)
-        sched_yield();
+struct seen {
+    struct sx_events *events;
+    int64_t n;
+};
+
+static bool are_more(const void *what) {
+    const struct seen *seen = what;
+    return atomic_load(&seen->events->n) != seen->n;
 }
 
 void sx_events_wait(struct sx_events *events, int64_t n, int most_ms) {
     const struct timespec until = in_ms(most_ms < 0 ? 0 : most_ms);
     int result = 0;
-    if (events->spin_ns > 0)
-        look(events, n);
+    const struct seen seen = {events, n};
+    if (sx_look(events->spin_ns, are_more, &seen))
+        return;
     pthread_mutex_lock(&events->lock);
     while (atomic_load(&events->n) == n && result != ETIMEDOUT)
         result = most_ms < 0 ? pthread_cond_wait(&events->changed, &events->lock)

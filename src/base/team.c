@@ -1,12 +1,12 @@
 #include "base/team.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/look.h"
 #include "base/signals.h"
 
 /* Each has a lock of its own: those that are woken do not wait for each other. */
@@ -16,8 +16,9 @@ struct member {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t begin;
-    atomic_int has_work; /* set under the lock */
+    atomic_int has_work; /* set under the lock; whoever clears it does the work */
     bool stopping;       /* under the lock */
+    int64_t woken_ns;    /* under the lock */
 };
 
 struct sx_team {
@@ -32,29 +33,40 @@ struct sx_team {
     void *context;
 };
 
-/* Before it is slept for. */
-static void look_for(struct sx_team *team, atomic_int *word, int wanted) {
-    const int64_t spin_ns = atomic_load(&team->spin_ns), began_ns = spin_ns > 0 ? sx_clock_ns() : 0;
-    while (spin_ns > 0 && atomic_load(word) != wanted && sx_clock_ns() - began_ns < spin_ns)
-        sched_yield();
+static bool has_work(const void *what) {
+    const struct member *member = what;
+    return atomic_load(&member->has_work);
+}
+
+static bool has_ended(const void *what) {
+    const struct sx_team *team = what;
+    return atomic_load(&team->running) == 0;
 }
 
 /* False: it is to stop. */
 static bool wait_for_work(struct member *member) {
-    look_for(member->team, &member->has_work, true);
+    (void)sx_look(atomic_load(&member->team->spin_ns), has_work, member);
     pthread_mutex_lock(&member->lock);
-    while (!atomic_load(&member->has_work) && !member->stopping)
+    while (!atomic_load(&member->has_work) && !member->stopping) {
         pthread_cond_wait(&member->begin, &member->lock);
+        sx_look_woken(member->woken_ns);
+    }
     const bool stopping = member->stopping;
-    atomic_store(&member->has_work, false);
     pthread_mutex_unlock(&member->lock);
     return !stopping;
+}
+
+/* False: somebody else has. */
+static bool takes_work(struct member *member) {
+    return atomic_exchange(&member->has_work, false);
 }
 
 static void *member_main(void *argument) {
     struct member *member = argument;
     struct sx_team *team = member->team;
     while (wait_for_work(member)) {
+        if (!takes_work(member))
+            continue;
         team->work(member->index, team->context);
         if (atomic_fetch_sub(&team->running, 1) != 1)
             continue;
@@ -69,6 +81,7 @@ static void wake(struct member *member, bool stopping) {
     pthread_mutex_lock(&member->lock);
     atomic_store(&member->has_work, true);
     member->stopping = stopping;
+    member->woken_ns = sx_clock_ns();
     pthread_mutex_unlock(&member->lock);
     pthread_cond_signal(&member->begin);
 }
@@ -140,6 +153,14 @@ void sx_team_set_spin(struct sx_team *team, int64_t spin_ns) {
     atomic_store(&team->spin_ns, spin_ns);
 }
 
+/* Of a member that has not woken yet. */
+static void do_for(struct sx_team *team, int i) {
+    if (!takes_work(&team->threads[i]))
+        return;
+    team->work(i, team->context);
+    atomic_fetch_sub(&team->running, 1);
+}
+
 void sx_team_run_some(struct sx_team *team, int n, void (*work)(int member, void *context), void *context) {
     const int others = n - 1 < team->started ? n - 1 : team->started;
     team->work = work;
@@ -148,7 +169,9 @@ void sx_team_run_some(struct sx_team *team, int n, void (*work)(int member, void
     for (int i = 1; i <= others; i++)
         wake(&team->threads[i], false);
     work(0, context);
-    look_for(team, &team->running, 0);
+    for (int i = 1; i <= others; i++)
+        do_for(team, i);
+    (void)sx_look(atomic_load(&team->spin_ns), has_ended, team);
     pthread_mutex_lock(&team->lock);
     while (atomic_load(&team->running) > 0)
         pthread_cond_wait(&team->end, &team->lock);

@@ -16,7 +16,8 @@ int sx_team_members(const struct sx_team *team);
  * all). A thread that sleeps takes tens of microseconds to wake, and more in a virtual machine. */
 void sx_team_set_spin(struct sx_team *team, int64_t spin_ns);
 
-/* Runs work(member, context) on every member and returns when all have returned. One caller at a time. */
+/* Runs work(member, context) on every member and returns when all have returned. One caller at a time. It
+ * does the work of members that have not woken when it is through with its own. */
 void sx_team_run(struct sx_team *team, void (*work)(int member, void *context), void *context);
 /* On members 0 to n - 1 alone (1 <= n; more than there are: all): the others sleep on, and are not waited
  * for. */

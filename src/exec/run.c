@@ -396,11 +396,12 @@ static enum sx_status seal_sink(struct sx_worker *worker, int at, int piece) {
 struct sx_end_stage {
     enum sx_span_kind kind;
     const char *why; /* the synchronisation behind it */
+    bool is_short;   /* so that nobody begins with what the next pipeline sends, for which all would wait */
     enum sx_status (*work)(struct sx_worker *worker, int at, int piece);
 };
-static const struct sx_end_stage finishing = {SX_SPAN_FINISH, "a sink is whole", finish_sink};
-static const struct sx_end_stage parting = {SX_SPAN_PART, "a sink's part is whole", do_part};
-static const struct sx_end_stage sealing = {SX_SPAN_SEAL, "a sink is sealed", seal_sink};
+static const struct sx_end_stage finishing = {SX_SPAN_FINISH, "a sink is whole", true, finish_sink};
+static const struct sx_end_stage parting = {SX_SPAN_PART, "a sink's part is whole", false, do_part};
+static const struct sx_end_stage sealing = {SX_SPAN_SEAL, "a sink is sealed", false, seal_sink};
 
 static enum sx_status work_piece(struct sx_worker *worker, int at, int piece) {
     const struct sx_end_stage *stage = worker->run->round_stage;
@@ -421,7 +422,7 @@ static enum sx_status work_piece(struct sx_worker *worker, int at, int piece) {
 static enum sx_status drive_until(struct sx_worker *worker, int n_pieces) {
     struct sx_run *run = worker->run;
     enum sx_status status = SX_OK;
-    const struct sx_pipeline *early = atomic_load(&run->early);
+    const struct sx_pipeline *early = run->round_stage->is_short ? NULL : atomic_load(&run->early);
     bool more = early != NULL;
     while (status == SX_OK && more && !stopped(run) && atomic_load(&run->round_done) < n_pieces)
         status = drive_early(worker, early, &more);
@@ -464,7 +465,8 @@ static void run_stage(struct sx_run *run, const struct sx_end_stage *stage) {
     run->round_stage = stage;
     atomic_store(&run->round_next, 0);
     atomic_store(&run->round_done, 0);
-    sx_team_run_some(run->options.team, atomic_load(&run->early) ? run->n_workers : n, work_pieces, run);
+    const bool drives = atomic_load(&run->early) && !stage->is_short;
+    sx_team_run_some(run->options.team, drives ? run->n_workers : n, work_pieces, run);
 }
 
 /* Leaves those of the round's pipelines whose sinks get no more rows. */

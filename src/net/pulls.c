@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/look.h"
 #include "base/signals.h"
 #include "net/pull.h"
 #include "net/state.h"
@@ -213,7 +214,8 @@ static bool land_some(struct sx_pulls *pulls) {
 static void look(struct sx_pulls *pulls, unsigned seen) {
     enum { SPIN_NS = 200000, SLEEP_NS = 20000 };
     const struct timespec moment = {.tv_nsec = SLEEP_NS};
-    const int64_t spin_ns = sx_net_spin_ns(pulls->net) > 0 ? SPIN_NS : 0, began_ns = sx_clock_ns();
+    const int64_t spin_ns = sx_net_spin_ns(pulls->net) > 0 ? sx_look_ns(SPIN_NS) : 0,
+                  began_ns = sx_clock_ns();
     while (!land_some(pulls) && atomic_load(&pulls->net->n_changes) == seen)
         if (sx_clock_ns() - began_ns < spin_ns)
             sched_yield();

@@ -1,7 +1,5 @@
 /* Waiting for what other threads of the net do. */
-#include <sched.h>
-
-#include "base/clock.h"
+#include "base/look.h"
 #include "net/state.h"
 
 void sx_net_changed(struct sx_net *net) {
@@ -9,22 +7,24 @@ void sx_net_changed(struct sx_net *net) {
     pthread_cond_broadcast(&net->changed);
 }
 
-/* Without the lock. */
-static bool sees_change(struct sx_net *net, unsigned seen, int64_t spin_ns) {
-    const int64_t began_ns = sx_clock_ns();
-    while (atomic_load(&net->n_changes) == seen && sx_clock_ns() - began_ns < spin_ns)
-        sched_yield();
-    return atomic_load(&net->n_changes) != seen;
+struct seen {
+    struct sx_net *net;
+    unsigned n_changes;
+};
+
+static bool has_changed(const void *what) {
+    const struct seen *seen = what;
+    return atomic_load(&seen->net->n_changes) != seen->n_changes;
 }
 
 void sx_net_await(struct sx_net *net, const struct timespec *until) {
-    const unsigned seen = atomic_load(&net->n_changes);
+    const struct seen seen = {net, atomic_load(&net->n_changes)};
     const int64_t spin_ns = net->spin_ns;
     if (spin_ns > 0) {
         pthread_mutex_unlock(&net->lock);
-        const bool changed = sees_change(net, seen, spin_ns);
+        (void)sx_look(spin_ns, has_changed, &seen);
         pthread_mutex_lock(&net->lock);
-        if (changed || atomic_load(&net->n_changes) != seen)
+        if (has_changed(&seen))
             return;
     }
     if (until)

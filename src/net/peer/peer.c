@@ -1,7 +1,6 @@
-/* Pulls by copy engines. A GPU's messages are in slabs that CUDA has opened to other processes; a rank opens
- * a slab of another one when it first pulls from it, and keeps it open. Each rank that is pulled from has a
- * stream here, so that pulls from several go side by side, and those from one in order. Copy engines take no
- * room from kernels: NCCL's do, and get little of it beside others. */
+/* Pulls by copy engines (copies.c). A GPU's messages are in slabs that CUDA has opened to other processes; a
+ * rank opens a slab of another one when it first pulls from it, and keeps it open. Copy engines take no room
+ * from kernels: NCCL's do, and get little of it beside others. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -10,6 +9,7 @@
 #include "backend/cuda/cuda.h"
 #include "base/clock.h"
 #include "base/slab_pool.h"
+#include "net/peer/copies.h"
 #include "net/peer/load.h"
 
 enum {
@@ -39,20 +39,6 @@ struct opened {
     size_t n;
 };
 
-/* A pull that is under way. */
-struct flight {
-    struct flight *next;
-    cudaEvent_t event;     /* its end on the device */
-    uint64_t before_epoch; /* the device's, when it was issued */
-};
-
-/* Another rank. */
-struct peer {
-    struct sx_stream *stream; /* NULL until it is needed */
-    struct opened opened;
-    struct flight *first, *last;
-};
-
 struct peer_puller {
     struct sx_puller base;
     struct cuda_device *device;
@@ -65,16 +51,10 @@ struct peer_puller {
     struct slab *slabs;
     size_t n_slabs, slab_room;
     int rank, size;
-    struct peer *peers;
+    struct opened *opened; /* by rank */
+    struct peer_copies copies;
     bool *reached_by;
-    struct flight *spare;
 };
-
-static enum sx_status fail(struct sx_error *error, cudaError_t result, const char *what) {
-    (void)cudaGetLastError();
-    return sx_error_set(error, result == cudaErrorMemoryAllocation ? SX_OUT_OF_MEMORY : SX_INTERNAL,
-                        "CUDA: %s: %s", what, cudaGetErrorString(result));
-}
 
 /* ---- memory of messages ---- */
 
@@ -172,17 +152,17 @@ static bool make_room(struct opened *opened, size_t slab) {
     return true;
 }
 
-static enum sx_status open_slab(struct peer *peer, const struct place *place, const char **out_memory,
+static enum sx_status open_slab(struct opened *opened, const struct place *place, const char **out_memory,
                                 struct sx_error *error) {
-    if (!make_room(&peer->opened, (size_t)place->slab))
+    if (!make_room(opened, (size_t)place->slab))
         return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for another rank's slabs");
-    void **memory = &peer->opened.memory[place->slab];
+    void **memory = &opened->memory[place->slab];
     if (!*memory) {
         const cudaError_t result =
             cudaIpcOpenMemHandle(memory, place->handle, cudaIpcMemLazyEnablePeerAccess);
         if (result != cudaSuccess) {
             *memory = NULL;
-            return fail(error, result, "opening another GPU's memory");
+            return peer_fail(error, result, "opening another GPU's memory");
         }
     }
     *out_memory = (const char *)*memory + place->offset;
@@ -190,51 +170,6 @@ static enum sx_status open_slab(struct peer *peer, const struct place *place, co
 }
 
 /* ---- pulls ---- */
-
-static enum sx_status take_flight(struct peer_puller *puller, struct flight **out, struct sx_error *error) {
-    struct flight *flight = puller->spare;
-    if (flight) {
-        puller->spare = flight->next;
-        *out = flight;
-        return SX_OK;
-    }
-    flight = calloc(1, sizeof *flight);
-    if (!flight)
-        return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for a pull");
-    const cudaError_t result = cudaEventCreateWithFlags(&flight->event, cudaEventDisableTiming);
-    if (result != cudaSuccess) {
-        free(flight);
-        return fail(error, result, "an event");
-    }
-    *out = flight;
-    return SX_OK;
-}
-
-static void spare_flight(struct peer_puller *puller, struct flight *flight) {
-    flight->next = puller->spare;
-    puller->spare = flight;
-}
-
-static enum sx_status copy(struct cuda_stream *stream, struct flight *flight, void *to, const char *from,
-                           size_t bytes, struct sx_error *error) {
-    flight->before_epoch = atomic_load(&stream->device->epoch);
-    atomic_store(&stream->clock->busy, true);
-    cudaError_t result = cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream->handle);
-    if (result == cudaSuccess)
-        result = cudaEventRecord(flight->event, stream->handle);
-    return result == cudaSuccess ? SX_OK : fail(error, result, "a copy of another GPU's memory");
-}
-
-static enum sx_status enter(struct peer_puller *puller, struct peer *peer, struct cuda_stream **out,
-                            struct sx_error *error) {
-    if (!peer->stream)
-        SX_TRY(
-            sx_cuda_stream_create(&puller->device->backend, puller->host_pool, NULL, &peer->stream, error));
-    if (cuda_enter(peer->stream, out) == SX_OK)
-        return SX_OK;
-    *error = peer->stream->error;
-    return error->status;
-}
 
 /* Of a stream to which nothing is issued: what is released can be any rank's next message. */
 static enum sx_status make_buffer(struct cuda_stream *stream, size_t bytes, struct sx_buffer **out_buffer,
@@ -249,68 +184,22 @@ static enum sx_status make_buffer(struct cuda_stream *stream, size_t bytes, stru
 static enum sx_status start(struct sx_puller *base, int rank, const struct sx_pull_source *source,
                             size_t bytes, struct sx_buffer **out_buffer, struct sx_error *error) {
     struct peer_puller *puller = (struct peer_puller *)base;
-    struct peer *peer = &puller->peers[rank];
     struct cuda_stream *stream;
     struct place place;
-    struct flight *flight = NULL;
     const char *from = NULL;
     memcpy(&place, source->bytes, sizeof place);
-    SX_TRY(enter(puller, peer, &stream, error));
-    SX_TRY(open_slab(peer, &place, &from, error));
+    SX_TRY(peer_copies_enter(&puller->copies, puller->device, puller->host_pool, &stream, error));
+    SX_TRY(open_slab(&puller->opened[rank], &place, &from, error));
     SX_TRY(make_buffer(stream, bytes, out_buffer, error));
-    enum sx_status status = take_flight(puller, &flight, error);
-    if (status == SX_OK) {
-        status = copy(stream, flight, (*out_buffer)->data, from, bytes, error);
-        if (status != SX_OK)
-            spare_flight(puller, flight);
-    }
-    if (status != SX_OK) {
+    const enum sx_status status =
+        peer_copies_add(&puller->copies, rank, (*out_buffer)->data, from, bytes, error);
+    if (status != SX_OK)
         sx_buffer_release(*out_buffer);
-        return status;
-    }
-    flight->next = NULL;
-    if (peer->first)
-        peer->last->next = flight;
-    else
-        peer->first = flight;
-    peer->last = flight;
-    return SX_OK;
-}
-
-/* The device is through with the oldest flight: blocks that were released before the next one was issued are
- * not used by this stream any more. */
-static void land(struct peer_puller *puller, struct peer *peer) {
-    struct flight *flight = peer->first;
-    struct cuda_clock *clock = cuda_stream_of(peer->stream)->clock;
-    peer->first = flight->next;
-    atomic_store(&clock->quiet_epoch,
-                 peer->first ? peer->first->before_epoch : atomic_load(&puller->device->epoch));
-    if (!peer->first)
-        atomic_store(&clock->busy, false);
-    spare_flight(puller, flight);
+    return status;
 }
 
 static enum sx_status test(struct sx_puller *base, int rank, bool *out_ended, struct sx_error *error) {
-    struct peer_puller *puller = (struct peer_puller *)base;
-    struct peer *peer = &puller->peers[rank];
-    (void)cuda_choose_device(puller->device->ordinal);
-    const cudaError_t result = cudaEventQuery(peer->first->event);
-    *out_ended = result != cudaErrorNotReady;
-    if (!*out_ended)
-        (void)cudaGetLastError();
-    else
-        land(puller, peer);
-    return result == cudaSuccess || !*out_ended ? SX_OK
-                                                : fail(error, result, "a copy of another GPU's memory");
-}
-
-static void release_flights(struct flight *flight) {
-    while (flight) {
-        struct flight *next = flight->next;
-        (void)cudaEventDestroy(flight->event);
-        free(flight);
-        flight = next;
-    }
+    return peer_copies_test(&((struct peer_puller *)base)->copies, rank, out_ended, error);
 }
 
 static void close_slabs(struct opened *opened) {
@@ -325,16 +214,7 @@ static void let_go(struct sx_puller *base) {
     struct peer_puller *puller = (struct peer_puller *)base;
     (void)cuda_choose_device(puller->device->ordinal);
     for (int r = 0; r < puller->size; r++)
-        close_slabs(&puller->peers[r].opened);
-}
-
-/* Its stream ends before what that copies from is closed. */
-static void release_peer(struct peer *peer) {
-    if (peer->stream)
-        sx_cuda_stream_destroy(peer->stream);
-    close_slabs(&peer->opened);
-    release_flights(peer->first);
-    *peer = (struct peer){0};
+        close_slabs(&puller->opened[r]);
 }
 
 /* ---- the trial ---- */
@@ -350,7 +230,7 @@ static enum sx_status fill_trial(struct peer_puller *puller, struct sx_pull_sour
     if (result == cudaSuccess)
         result = cudaDeviceSynchronize();
     if (result != cudaSuccess)
-        return fail(error, result, "memory for messages");
+        return peer_fail(error, result, "memory for messages");
     return tell(&puller->base, puller->trial, out_trial)
                ? SX_OK
                : sx_error_set(error, SX_INTERNAL, "memory for messages is not found");
@@ -370,7 +250,9 @@ static bool has_come(struct peer_puller *puller, int rank) {
 static bool is_right(struct peer_puller *puller, int rank, const struct sx_buffer *buffer) {
     unsigned char *bytes = malloc(TRIAL_BYTES);
     struct cuda_stream *stream;
-    bool right = bytes && enter(puller, &puller->peers[rank], &stream, &(struct sx_error){0}) == SX_OK &&
+    bool right = bytes &&
+                 peer_copies_enter(&puller->copies, puller->device, puller->host_pool, &stream,
+                                   &(struct sx_error){0}) == SX_OK &&
                  cuda_download(stream, bytes, buffer->data, TRIAL_BYTES, "a trial") == SX_OK;
     for (size_t i = 0; right && i < TRIAL_BYTES; i++)
         right = bytes[i] == trial_byte(rank);
@@ -384,8 +266,10 @@ bool sx_peer_try(struct sx_puller *base, int rank, const struct sx_pull_source *
     if (start(base, rank, trial, TRIAL_BYTES, &buffer, &(struct sx_error){0}) != SX_OK)
         return false;
     const bool reaches = has_come(puller, rank) && is_right(puller, rank, buffer);
-    if (!reaches)
-        release_peer(&puller->peers[rank]);
+    if (!reaches) {
+        peer_copies_drop(&puller->copies);
+        close_slabs(&puller->opened[rank]);
+    }
     sx_buffer_release(buffer);
     return reaches;
 }
@@ -399,16 +283,16 @@ void sx_peer_allow(struct sx_puller *base, int rank) {
 static void destroy(struct sx_puller *base) {
     struct peer_puller *puller = (struct peer_puller *)base;
     (void)cuda_choose_device(puller->device->ordinal);
-    for (int r = 0; puller->peers && r < puller->size; r++)
-        release_peer(&puller->peers[r]);
-    release_flights(puller->spare);
+    peer_copies_release(&puller->copies); /* before what it copies from is closed */
+    for (int r = 0; puller->opened && r < puller->size; r++)
+        close_slabs(&puller->opened[r]);
     atomic_store(&puller->device->messages, NULL);
     sx_buffer_release(puller->trial);
     sx_pool_destroy(puller->messages);
     sx_pool_destroy(puller->budget);
     pthread_mutex_destroy(&puller->lock);
     free(puller->slabs);
-    free(puller->peers);
+    free(puller->opened);
     free(puller->reached_by);
     free(puller);
 }
@@ -432,11 +316,12 @@ static void warm_up(size_t bytes) {
 static enum sx_status prepare(struct peer_puller *puller, struct sx_pull_source *out_trial,
                               struct sx_error *error) {
     const struct sx_slab_source source = {.map = map, .unmap = unmap, .context = puller};
-    if (!puller->peers || !puller->reached_by)
+    if (!puller->opened || !puller->reached_by)
         return sx_error_set(error, SX_OUT_OF_MEMORY, "no memory for %d ranks", puller->size);
     const cudaError_t result = cuda_choose_device(puller->device->ordinal);
     if (result != cudaSuccess)
-        return fail(error, result, "choosing the device");
+        return peer_fail(error, result, "choosing the device");
+    SX_TRY(peer_copies_init(&puller->copies, puller->rank, puller->size, error));
     puller->left_bytes = puller->device->limit_bytes / SHARE;
     warm_up(puller->left_bytes);
     SX_TRY(sx_pool_create(0, &puller->budget, error));
@@ -457,7 +342,7 @@ enum sx_status sx_peer_create(const struct sx_backend *backend, struct sx_pool *
     puller->host_pool = pool;
     puller->rank = rank;
     puller->size = size;
-    puller->peers = calloc((size_t)size, sizeof *puller->peers);
+    puller->opened = calloc((size_t)size, sizeof *puller->opened);
     puller->reached_by = calloc((size_t)size, sizeof *puller->reached_by);
     puller->base = (struct sx_puller){.ops = &ops, .reached_by = puller->reached_by};
     const enum sx_status status = prepare(puller, out_trial, error);
