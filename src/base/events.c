@@ -56,8 +56,7 @@ void sx_events_wait(struct sx_events *events, int64_t n, int most_ms) {
     const struct timespec until = in_ms(most_ms < 0 ? 0 : most_ms);
     int result = 0;
     const struct seen seen = {events, n};
-    if (sx_look(events->spin_ns, are_more, &seen))
-        return;
+    (void)sx_look(events->spin_ns, are_more, &seen); /* who adds may still have the lock */
     pthread_mutex_lock(&events->lock);
     while (atomic_load(&events->n) == n && result != ETIMEDOUT)
         result = most_ms < 0 ? pthread_cond_wait(&events->changed, &events->lock)

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 
 enum {
-    LATE_NS = 300000, /* after it was woken; idle processors take a third of that at most */
+    LATE_NS = 300000, /* after it was woken; an idle processor takes half of that at most */
     LEAST_NS = 50000,
     MOST_NS = 2000000,
     LATE_DIVISOR = 4,        /* of the time, when a thread was late */

@@ -128,6 +128,8 @@ static void end_some(struct peer_copies *copies) {
     while (copies->n_slices > 0) {
         const struct peer_slice *slice = &copies->slices[copies->first_slice];
         const cudaError_t result = cudaEventQuery(slice->event);
+        if (result != cudaSuccess)
+            (void)cudaGetLastError();
         if (result == cudaErrorNotReady)
             break;
         if (result != cudaSuccess)
@@ -136,7 +138,6 @@ static void end_some(struct peer_copies *copies) {
         copies->first_slice = (copies->first_slice + 1) % PEER_SLICES;
         copies->n_slices--;
     }
-    (void)cudaGetLastError();
 }
 
 /* ---- copies ---- */
