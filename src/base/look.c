@@ -11,12 +11,13 @@ enum {
     MOST_NS = 2000000,
     LATE_DIVISOR = 4,        /* of the time, when a thread was late */
     LEAST_PATIENCE = 256,    /* threads that were not, until the time is doubled again */
-    MOST_PATIENCE = 1 << 16, /* more each time that it was too early */
+    MOST_PATIENCE = 1 << 16, /* twice as many each time that it was too early */
 };
 
 static atomic_int most_looking = 4, n_looking;
 static atomic_int_fast64_t most_ns = MOST_NS;
 static atomic_int n_in_time, patience = LEAST_PATIENCE;
+static atomic_bool is_longer; /* than after a thread was late */
 
 void sx_look_set_most(int threads) {
     atomic_store(&most_looking, threads);
@@ -49,7 +50,7 @@ bool sx_look(int64_t for_ns, bool (*has_come)(const void *what), const void *wha
 /* What other threads do to the same words at the same time makes no difference that counts. */
 static void shorten(void) {
     const int64_t shorter = atomic_load(&most_ns) / LATE_DIVISOR;
-    const int longer = atomic_load(&patience) * 2;
+    const int longer = atomic_load(&patience) * (atomic_exchange(&is_longer, false) ? 2 : 1);
     atomic_store(&most_ns, shorter > LEAST_NS ? shorter : LEAST_NS);
     atomic_store(&patience, longer < MOST_PATIENCE ? longer : MOST_PATIENCE);
     atomic_store(&n_in_time, 0);
@@ -58,6 +59,7 @@ static void shorten(void) {
 static void lengthen(void) {
     const int64_t longer = atomic_load(&most_ns) * 2;
     atomic_store(&n_in_time, 0);
+    atomic_store(&is_longer, longer < MOST_NS);
     atomic_store(&most_ns, longer < MOST_NS ? longer : MOST_NS);
     if (longer >= MOST_NS)
         atomic_store(&patience, LEAST_PATIENCE);

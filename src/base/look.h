@@ -9,7 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* No more of the process's threads than that look at a time; the others sleep at once. */
+/* No more of the process's threads than that are in sx_look at a time; the others sleep at once. The last
+ * call counts. */
 void sx_look_set_most(int threads);
 
 /* Until has_come(what), for for_ns at most. False: it has not come, and is to be slept for. */

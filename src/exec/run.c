@@ -396,7 +396,7 @@ static enum sx_status seal_sink(struct sx_worker *worker, int at, int piece) {
 struct sx_end_stage {
     enum sx_span_kind kind;
     const char *why; /* the synchronisation behind it */
-    bool is_short;   /* so that nobody begins with what the next pipeline sends, for which all would wait */
+    bool is_short;   /* mostly: nobody begins with what the next pipeline sends, for which all would wait */
     enum sx_status (*work)(struct sx_worker *worker, int at, int piece);
 };
 static const struct sx_end_stage finishing = {SX_SPAN_FINISH, "a sink is whole", true, finish_sink};

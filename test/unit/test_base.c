@@ -1,6 +1,7 @@
 /* Memory pool, thread team, errors, arena, tensors' ownership. */
 #include <assert.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -88,6 +89,15 @@ static void count_member(int member, void *context) {
     assert(!sigismember(&blocked, SIGSEGV) && !sigismember(&blocked, SIGABRT));
 }
 
+/* Nobody does a member's work while member 0 is not through with its own. */
+static void count_all(int member, void *context) {
+    struct counted *counted = context;
+    assert(pthread_equal(pthread_self(), counted->caller) == (member == 0));
+    count_member(member, context);
+    while (member == 0 && atomic_load(&counted->calls) < 5)
+        sched_yield();
+}
+
 /* With looks that find the work, and that are over before. */
 static void test_team(int64_t spin_ns) {
     struct sx_error error = {0};
@@ -98,6 +108,9 @@ static void test_team(int64_t spin_ns) {
     for (int i = 0; i < 2000; i++)
         sx_team_run(team, count_member, &counted);
     assert(counted.calls == 10000 && counted.members == 31);
+    struct counted all = {.caller = pthread_self()};
+    sx_team_run(team, count_all, &all);
+    assert(all.calls == 5 && all.members == 31);
     for (int n = 1; n <= 6; n++) { /* of five */
         struct counted some = {.caller = pthread_self()};
         for (int i = 0; i < 500; i++)

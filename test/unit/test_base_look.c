@@ -1,7 +1,5 @@
 /* Looking before sleeping: who may, for how long, and how threads that wake late shorten it. */
 #include <assert.h>
-#include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 
 #include "base/clock.h"
@@ -20,12 +18,10 @@ static bool has_come(const void *what) {
     return atomic_load(&watched->has_come);
 }
 
-/* However long a look may be: it ends after the 2 ms that are the most, and is looked anew until it has come.
- */
-static void *look_on(void *context) {
-    while (!sx_look(INT64_C(60000) * MS, has_come, context))
-        sched_yield();
-    return NULL;
+/* While another look is under way, which has one of the places. */
+static bool looks_within(const void *what) {
+    (void)sx_look(MS / 10, has_come, what);
+    return true;
 }
 
 static void test_time(void) {
@@ -37,25 +33,13 @@ static void test_time(void) {
 }
 
 static void test_places(void) {
-    struct watched first = {0}, second = {0};
-    pthread_t thread;
+    struct watched none = {0}, one = {0}, two = {0};
     sx_look_set_most(0);
-    assert(!sx_look(MS, has_come, &second) && second.n_looks == 1);
-    sx_look_set_most(2);
-    assert(!sx_look(MS, has_come, &second) && second.n_looks > 2);
+    assert(!sx_look(MS, has_come, &none) && none.n_looks == 1);
     sx_look_set_most(1);
-    assert(pthread_create(&thread, NULL, look_on, &first) == 0);
-    while (first.n_looks < 10)
-        sched_yield();
-    for (int i = 0; i < 100; i++) { /* but for the moments between two of the other's looks */
-        const int before = second.n_looks;
-        (void)sx_look(MS / 100, has_come, &second);
-        if (second.n_looks == before + 1)
-            break;
-        assert(i < 99);
-    }
-    first.has_come = true;
-    assert(pthread_join(thread, NULL) == 0);
+    assert(sx_look(MS, looks_within, &one) && one.n_looks == 1);
+    sx_look_set_most(2);
+    assert(sx_look(MS, looks_within, &two) && two.n_looks > 1);
 }
 
 static void wake_in_time(int n) {
@@ -70,8 +54,9 @@ static void wake_late(void) {
 /* A thread that is not in time for once here is late indeed, and then the test begins anew. */
 static bool shortens(void) {
     const int64_t most = INT64_C(1000) * MS;
-    wake_in_time(1 << 19);
-    if (sx_look_ns(most) != 2 * MS || sx_look_ns(MS) != MS)
+    while (sx_look_ns(most) < 2 * MS)
+        wake_in_time(1);
+    if (sx_look_ns(MS) != MS)
         return false;
     wake_late();
     if (sx_look_ns(most) != MS / 2)
@@ -80,20 +65,24 @@ static bool shortens(void) {
     wake_late();
     if (sx_look_ns(most) != MS / 20) /* the least */
         return false;
-    wake_in_time(2047); /* 256, doubled each time */
+    wake_in_time(255);
     if (sx_look_ns(most) != MS / 20)
         return false;
     wake_in_time(1);
     if (sx_look_ns(most) != MS / 10)
         return false;
-    wake_in_time(2048 * 5);
+    wake_late(); /* too early: twice as many now */
+    wake_in_time(511);
+    if (sx_look_ns(most) != MS / 20)
+        return false;
+    wake_in_time(1 + 512 * 5);
     return sx_look_ns(most) == 2 * MS;
 }
 
 static void test_late(void) {
     int n = 0;
     while (!shortens())
-        assert(++n < 20);
+        assert(++n < 200);
 }
 
 int main(void) {
