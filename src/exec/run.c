@@ -172,6 +172,12 @@ static void wait_for_event(struct sx_worker *worker, int64_t n_events) {
 
 /* ---- what comes next: the network ---- */
 
+/* As sx_team_run_some. The caller is the first worker again, whomever it has worked for. */
+static void run_workers(struct sx_run *run, int n, void (*work)(int member, void *context)) {
+    sx_team_run_some(run->options.team, n, work, run);
+    sx_lane_claim(run->workers[0].stream->lane);
+}
+
 /* Lets workers that would be idle begin with what the next pipeline sends. */
 static enum sx_status begin_early(struct sx_worker *worker) {
     struct sx_run *run = worker->run;
@@ -466,7 +472,7 @@ static void run_stage(struct sx_run *run, const struct sx_end_stage *stage) {
     atomic_store(&run->round_next, 0);
     atomic_store(&run->round_done, 0);
     const bool drives = atomic_load(&run->early) && !stage->is_short;
-    sx_team_run_some(run->options.team, drives ? run->n_workers : n, work_pieces, run);
+    run_workers(run, drives ? run->n_workers : n, work_pieces);
 }
 
 /* Leaves those of the round's pipelines whose sinks get no more rows. */
@@ -539,7 +545,7 @@ static void run_round(struct sx_run *run) {
     if (ahead && !repeats(run, ahead))
         ahead->source->prefetch(ahead->source);
     if (!stopped(run))
-        sx_team_run_some(run->options.team, n_workers, work_pipelines, run);
+        run_workers(run, n_workers, work_pipelines);
     if (!stopped(run))
         end_sinks(run);
 }

@@ -96,10 +96,13 @@ static cudaError_t issue(struct peer_copies *copies, struct peer_copy *copy, siz
     struct peer_slice *slice = &copies->slices[(copies->first_slice + copies->n_slices) % PEER_SLICES];
     cudaStream_t handle = cuda_stream_of(copies->stream)->handle;
     cudaError_t result = cudaMemcpyAsync(copy->to, copy->from, bytes, cudaMemcpyDefault, handle);
-    if (result == cudaSuccess)
-        result = cudaEventRecord(slice->event, handle);
     if (result != cudaSuccess)
         return result;
+    result = cudaEventRecord(slice->event, handle);
+    if (result != cudaSuccess) { /* its end would not be seen */
+        (void)cudaStreamSynchronize(handle);
+        return result;
+    }
     slice->copy = copy;
     copies->n_slices++;
     copy->n_slices++;
