@@ -24,7 +24,8 @@ struct join_bench {
     struct sx_stream *stream; /* keeps the tables' memory */
     struct sx_bench_rows rows[SX_BENCH_TABLES];
     struct sx_query_plan plan;
-    struct sx_bench_sums expected; /* of all ranks */
+    struct sx_filter_memory filters; /* of these tables */
+    struct sx_bench_sums expected;   /* of all ranks */
     struct sx_sampler *sampler;
 };
 
@@ -173,7 +174,7 @@ static enum sx_status execute(const struct join_bench *bench, struct sx_run *run
     return status == SX_OK && bench->rank == 0 ? check_answer(bench, run, error) : status;
 }
 
-static struct sx_exec_options run_options(const struct join_bench *bench,
+static struct sx_exec_options run_options(struct join_bench *bench,
                                           const struct sx_exec_table tables[SX_BENCH_TABLES]) {
     static const enum sx_overlap overlaps[] = {[STACHIO_JOIN_AUTO] = SX_OVERLAP_FULL,
                                                [STACHIO_JOIN_BLOCKING] = SX_OVERLAP_BLOCKING,
@@ -183,7 +184,10 @@ static struct sx_exec_options run_options(const struct join_bench *bench,
     struct sx_exec_options options = sx_db_exec_options(bench->db);
     options.tables = tables;
     options.n_tables = SX_BENCH_TABLES;
-    options.broadcast_bytes = -1; /* both tables are repartitioned, however small */
+    options.filter_memory = &bench->filters;
+    options.broadcast_bytes = -1;                     /* both tables are repartitioned, however small */
+    if (bench->options->variant != STACHIO_JOIN_AUTO) /* these send all rows */
+        options.filter_rows = -1;
     options.overlap = overlaps[bench->options->variant];
     options.message_bytes = (size_t)bench->options->message_bytes;
     options.trace = bench->rank == 0 ? sx_trace_of(bench->options->trace) : bench->db->follow_trace;
@@ -191,7 +195,7 @@ static struct sx_exec_options run_options(const struct join_bench *bench,
     return options;
 }
 
-static enum sx_status run_once(const struct join_bench *bench, double *out_seconds, struct sx_error *error) {
+static enum sx_status run_once(struct join_bench *bench, double *out_seconds, struct sx_error *error) {
     struct sx_exec_table tables[SX_BENCH_TABLES];
     struct sx_run *run = NULL;
     for (int t = 0; t < SX_BENCH_TABLES; t++)
@@ -249,7 +253,7 @@ static enum sx_status peak_memory(const struct join_bench *bench, int64_t *out_b
     return meet(bench, status, error);
 }
 
-static enum sx_status measure(const struct join_bench *bench, struct stachio_bench_join_result *out,
+static enum sx_status measure(struct join_bench *bench, struct stachio_bench_join_result *out,
                               struct sx_error *error) {
     double seconds[MOST_RUNS], exchanges[MOST_RUNS], ratios[MOST_RUNS];
     const int runs = bench->options->runs;

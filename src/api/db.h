@@ -10,6 +10,7 @@
 #include "api/seat.h"
 #include "base/arena.h"
 #include "exec/execute.h"
+#include "exec/filter_memory.h"
 #include "exec/skew_memory.h"
 #include "plan/frontend.h"
 
@@ -47,12 +48,13 @@ struct stachio_db {
     struct sx_arena split_arena;
     struct sx_arena inspect_arena;
     struct sx_arena topology_arena;
-    struct sx_net *net;            /* NULL: there is one rank */
-    struct sx_seat *seats;         /* one a rank; NULL: there is one */
-    char network[384];             /* how rows travel between them */
-    unsigned n_alone;              /* queries that rank 0 began without the others */
-    struct sx_alone_memory alone;  /* of such queries */
-    struct sx_skew_memory skew;    /* of samples that this rank has read */
+    struct sx_net *net;           /* NULL: there is one rank */
+    struct sx_seat *seats;        /* one a rank; NULL: there is one */
+    char network[384];            /* how rows travel between them */
+    unsigned n_alone;             /* queries that rank 0 began without the others */
+    struct sx_alone_memory alone; /* of such queries */
+    struct sx_skew_memory skew;   /* of samples that this rank has read */
+    struct sx_filter_memory filters;
     struct stachio_query *ahead;   /* planned before rank 0 runs it; ranks that follow; NULL: none */
     struct sx_trace *follow_trace; /* of queries that this rank follows; NULL: none */
     bool is_launched;              /* the ranks are processes, and this is one of them */
@@ -68,11 +70,13 @@ static inline const char *sx_db_device(const struct stachio_db *db) {
     return db->device.name ? db->device.name : "cpu";
 }
 
-/* Where tensors are: the most since the database was opened. */
+/* Where tensors are. */
+static inline struct sx_pool_usage sx_db_memory(const struct stachio_db *db) {
+    return db->backend->memory_usage ? db->backend->memory_usage(db->backend) : sx_pool_usage(db->pool);
+}
+/* The most since the database was opened. */
 static inline int64_t sx_db_peak_memory(const struct stachio_db *db) {
-    const struct sx_pool_usage usage =
-        db->backend->memory_usage ? db->backend->memory_usage(db->backend) : sx_pool_usage(db->pool);
-    return (int64_t)usage.peak_bytes;
+    return (int64_t)sx_db_memory(db).peak_bytes;
 }
 
 /* stachio_open of one rank. `net` (NULL: there is one rank) serves to share out the GPUs: collective. */

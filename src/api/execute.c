@@ -67,6 +67,18 @@ static int64_t root_sort_rows(void) {
     return rows < 0 ? 0 : rows < most ? rows : most;
 }
 
+/* Small ones are sent soon. (A guess.) */
+static int64_t filter_rows(void) {
+    return sx_environment_integer("STACHIO_FILTER_ROWS", 1 << 20);
+}
+
+/* It saves time, not memory. */
+static size_t filter_bytes(const struct stachio_db *db) {
+    enum { PART = 32 };
+    const size_t most = (size_t)512 << 20, limit = sx_db_memory(db).limit_bytes;
+    return limit > 0 && limit / PART < most ? limit / PART : most;
+}
+
 static void set_run(struct stachio_query *query, struct sx_run *run) {
     pthread_mutex_lock(&query->progress_lock);
     struct sx_run *previous = query->run;
@@ -124,11 +136,14 @@ struct sx_exec_options sx_db_exec_options(struct stachio_db *db) {
         .link_bytes = link_bytes(),
         .large_rows = sx_environment_integer("STACHIO_LARGE_ROWS", 1 << 20),
         .root_sort_rows = root_sort_rows(),
+        .filter_rows = filter_rows(),
+        .filter_bytes = filter_bytes(db),
         .overlap = overlaps[db->overlap],
         .shuffle_compression = compressions[db->shuffle_compression],
         .shuffle = db->shuffle,
         .reuse_bytes = db->reuse_bytes,
         .skew_memory = &db->skew,
+        .filter_memory = &db->filters,
     };
 }
 

@@ -2,6 +2,7 @@
  * ranks; as long as nothing has, it drives the pipelines below one batch further, whose rows are sent
  * (exchange_send.c). So reading, computing and the network go on at the same time, and no worker waits in the
  * midst of nested exchanges. */
+#include "exec/exchange_filter.h"
 #include "exec/exchange_range.h"
 #include "exec/exchange_skew.h"
 #include "exec/schedule.h"
@@ -18,8 +19,7 @@ enum {
     DEVICE_SCALE = 32,        /* of all these where a message is what a device makes of a batch, */
     DEVICE_SHARE = 16,        /* but no more than this part of its memory for all windows */
     EARLY_SCALE = 4,          /* least one with which rows are sent early, */
-    EARLY_BATCHES = 4,        /* and least large batches of a table: it is made as soon as one is packed */
-    STRING_BYTES = 32         /* a guess */
+    EARLY_BATCHES = 4         /* and least large batches of a table: it is made as soon as one is packed */
 };
 
 int64_t exchange_sequence(const struct sx_exchange *exchange, int64_t sequence, int rank) {
@@ -36,17 +36,6 @@ int64_t exchange_place(const struct sx_exchange *exchange, const struct sx_worke
 }
 
 /* ---- what has come ---- */
-
-static bool take_own(struct sx_exchange *exchange, struct sx_worker *worker, struct sx_batch *out_batch) {
-    struct exchange_worker *state = &exchange->workers[worker->index];
-    if (state->own_first == state->own_end)
-        return false;
-    struct exchange_own *own = &state->own[state->own_first++];
-    *out_batch = own->batch;
-    worker->sequence = exchange_sequence(exchange, own->sequence, exchange->rank);
-    *own = (struct exchange_own){0};
-    return true;
-}
 
 /* The next frame of the message in work. */
 static enum sx_status unpack(struct sx_exchange *exchange, struct sx_worker *worker,
@@ -164,40 +153,39 @@ static bool has_ended(const struct sx_exchange *exchange) {
 static enum sx_status next_batch(struct sx_exchange *exchange, struct sx_worker *worker,
                                  struct sx_batch *out_batch, bool *out_taken, bool *out_done) {
     struct exchange_worker *state = &exchange->workers[worker->index];
+    bool gives = true;
     *out_taken = *out_done = false;
     for (;;) {
-        bool gives = true;
         if (state->driven && state->n_through < atomic_load(&exchange->n_spent) &&
-            state->own_first == state->own_end && may_send(exchange))
+            !exchange_has_own(exchange, worker) && may_send(exchange))
             SX_TRY(drive(exchange, worker)); /* other ranks wait for the last worker that is through */
         worker->is_starved = false;
         if (exchange->is_blocking)
             SX_TRY(exchange_gather(exchange, worker, &gives));
-        *out_taken = gives && take_own(exchange, worker, out_batch);
+        *out_taken = gives && exchange_take_own(exchange, worker, out_batch);
         if (*out_taken)
             return SX_OK;
         if (gives && has_frame(exchange, state)) {
             *out_taken = true;
             return unpack(exchange, worker, out_batch);
         }
-        if (!state->driven) {
-            *out_done = gives && has_ended(exchange);
-            worker->is_starved = !*out_done;
-            return SX_OK;
-        }
         SX_TRY(sx_check_cancel(worker));
-        if (may_send(exchange))
+        if (state->driven && may_send(exchange))
             SX_TRY(drive(exchange, worker));
         else
             worker->is_starved = true;
         if (worker->is_starved)
-            return SX_OK;
+            break;
     }
+    *out_taken = gives && exchange_take_anothers(exchange, worker, out_batch);
+    *out_done = !*out_taken && !state->driven && gives && has_ended(exchange);
+    worker->is_starved = !*out_taken && !*out_done;
+    return SX_OK;
 }
 
-static enum sx_status exchange_next(struct sx_source *source, struct sx_worker *worker,
-                                    struct sx_batch *out_batch, bool *out_done) {
-    struct sx_exchange *exchange = (struct sx_exchange *)source;
+/* The same, small ones put together. */
+static enum sx_status next_whole(struct sx_exchange *exchange, struct sx_worker *worker,
+                                 struct sx_batch *out_batch, bool *out_done) {
     struct exchange_few *few = &exchange->workers[worker->index].few;
     const int64_t enough_rows = exchange_enough_rows(exchange, worker);
     bool taken;
@@ -212,42 +200,16 @@ static enum sx_status exchange_next(struct sx_source *source, struct sx_worker *
     return exchange_combine(exchange, worker, out_batch);
 }
 
+static enum sx_status exchange_next(struct sx_source *source, struct sx_worker *worker,
+                                    struct sx_batch *out_batch, bool *out_done) {
+    struct sx_exchange *exchange = (struct sx_exchange *)source;
+    SX_TRY(next_whole(exchange, worker, out_batch, out_done));
+    const bool is_to_add = exchange->is_build && exchange_filter_is_pending(exchange->join->filter) &&
+                           !*out_done && !worker->is_starved;
+    return is_to_add ? exchange_filter_add(exchange, worker, out_batch) : SX_OK;
+}
+
 /* ---- opening ---- */
-
-/* What the ranks tell each other of an adaptive build side. */
-struct exchange_size {
-    int64_t rows;
-    int64_t broadcast_bytes; /* rank 0's counts */
-};
-
-/* About. */
-static int64_t row_bytes(const struct sx_exchange *exchange) {
-    int64_t bytes = 1;
-    for (int32_t c = 0; c < exchange->plan->n_columns; c++)
-        bytes += exchange->types[c].id == SX_TYPE_VARCHAR ? STRING_BYTES
-                                                          : (int64_t)sx_type_bytes(exchange->types[c]);
-    return bytes;
-}
-
-/* The size of all ranks' rows decides, and so does it everywhere. */
-static enum sx_status choose(struct sx_exchange *exchange, struct sx_worker *worker) {
-    const struct sx_exec_options *options = &worker->run->options;
-    const struct exchange_size own = {exchange->kept->rows, options->broadcast_bytes};
-    struct sx_arena arena = {0};
-    const int64_t width_bytes = row_bytes(exchange);
-    int64_t total = 0;
-    struct exchange_size *all = SX_ARENA_ARRAY(&arena, exchange->n_ranks, struct exchange_size);
-    enum sx_status status =
-        all ? sx_net_gather(options->net, &own, sizeof own, all, options->cancel, sx_worker_error(worker))
-            : sx_no_memory(sx_worker_error(worker), "an exchange");
-    for (int r = 0; status == SX_OK && r < exchange->n_ranks; r++)
-        total += all[r].rows;
-    exchange->join->is_everywhere = status == SX_OK && total <= all[0].broadcast_bytes / width_bytes;
-    sx_arena_release(&arena);
-    if (status == SX_OK && !exchange->join->is_everywhere && exchange->join->skew)
-        status = exchange_skew_find(exchange, worker);
-    return status;
-}
 
 static enum exchange_mode mode_of(const struct sx_exchange *exchange) {
     const struct sx_exchange_plan *plan = &exchange->plan->u.exchange;
@@ -270,7 +232,7 @@ static enum sx_status exchange_open(struct sx_source *source, struct sx_worker *
     if (atomic_load(&exchange->n_open) > 0) /* early */
         return SX_OK;
     if (exchange->kept)
-        SX_TRY(exchange->range ? exchange_range_find(exchange, worker) : choose(exchange, worker));
+        SX_TRY(exchange->range ? exchange_range_find(exchange, worker) : exchange_choose(exchange, worker));
     exchange->mode = mode_of(exchange);
     exchange->is_blocking =
         worker->run->options.overlap != SX_OVERLAP_FULL && exchange->mode != EXCHANGE_STAY;
@@ -308,8 +270,9 @@ static bool may_begin_early(const struct sx_exchange *exchange, const struct sx_
     const struct sx_join_build *join = exchange->join;
     return !run->options.backend->traits.is_host && run->options.overlap == SX_OVERLAP_FULL && join &&
            !exchange->is_build && !exchange->kept && gets_last_rows(run, &join->sink) &&
-           mode_of(exchange) == EXCHANGE_TO_HASH && !driven->next && !driven->source->drives &&
-           sx_schedule_is_ready(driven) && scale_of(run) >= EARLY_SCALE &&
+           !exchange_filter_is_pending(join->filter) && mode_of(exchange) == EXCHANGE_TO_HASH &&
+           !driven->next && !driven->source->drives && sx_schedule_is_ready(driven) &&
+           scale_of(run) >= EARLY_SCALE &&
            atomic_load(&join->n_rows) / EARLY_BATCHES >= run->options.large_rows;
 }
 
@@ -322,7 +285,7 @@ static enum sx_status exchange_begin_early(struct sx_source *source, struct sx_w
 /* Nobody takes yet what stays here. */
 static bool may_keep(const struct sx_exchange *exchange) {
     const int64_t rows = atomic_load(&exchange->kept_rows);
-    return rows < (int64_t)exchange->most_unsent / row_bytes(exchange);
+    return rows < (int64_t)exchange->most_unsent / exchange_row_bytes(exchange);
 }
 
 /* One worker at a time: what is made of large batches is made in turn, and the sinks' ends would wait for all
@@ -374,9 +337,7 @@ enum sx_status sx_exchanges_open(struct sx_run *run, struct sx_error *error) {
 }
 
 static void drop_work(struct exchange_worker *state, int n_ranks) {
-    for (int64_t i = state->own_first; i < state->own_end; i++)
-        sx_batch_release(&state->own[i].batch);
-    state->own_first = state->own_end = 0;
+    exchange_owns_drop(&state->own);
     exchange_few_release(&state->few);
     sx_buffer_release(state->reader.buffer);
     state->reader.buffer = NULL;
@@ -434,7 +395,7 @@ static const char *name_with_report(struct sx_run *run, const struct sx_exchange
     const struct sx_channel_report report = sx_channel_report(exchange->channel);
     const struct exchange_skew *skew = exchange->join ? exchange->join->skew : NULL;
     const double plain = (double)exchange->plain_bytes, packed = (double)exchange->packed_bytes;
-    const char *ratio = "", *heavy = "", *balance = "";
+    const char *ratio = "", *heavy = "", *balance = "", *filter = "";
     if (plain > packed)
         ratio = sx_arena_format(&run->arena, " (packed, %.1f : 1)", plain / packed);
     if (skew && skew->n_heavy > 0 && exchange->plan->u.exchange.adaptive)
@@ -443,11 +404,13 @@ static const char *name_with_report(struct sx_run *run, const struct sx_exchange
         balance = sx_arena_format(&run->arena, ", most/mean %.2f", exchange->most_of_mean);
     else if (exchange->range && exchange->mode == EXCHANGE_TO_ROOT)
         balance = ", few rows: all to rank 0";
-    if (!ratio || !heavy || !balance)
+    if (exchange->join && !exchange->is_build)
+        filter = exchange_filter_tell(exchange->join->filter, &run->arena);
+    if (!ratio || !heavy || !balance || !filter)
         return NULL;
-    return sx_arena_format(&run->arena, "%s: %.1f MB sent%s, %.1f MB received%s%s",
+    return sx_arena_format(&run->arena, "%s: %.1f MB sent%s, %.1f MB received%s%s%s",
                            exchange->source.base.name, (double)report.sent_bytes / 1e6, ratio,
-                           (double)report.received_bytes / 1e6, balance, heavy);
+                           (double)report.received_bytes / 1e6, balance, heavy, filter);
 }
 
 void sx_exchanges_close(struct sx_run *run) {
@@ -457,6 +420,8 @@ void sx_exchanges_close(struct sx_run *run) {
         const char *name = name_with_report(run, exchange);
         if (name && !run->options.trace)
             exchange->source.base.name = name;
+        if (exchange->join && !exchange->is_build)
+            exchange_filter_remember(exchange->join->filter, run);
         sx_channel_destroy(exchange->channel);
         exchange->channel = NULL;
         for (int w = 0; w < run->n_workers; w++)
@@ -472,7 +437,7 @@ static void exchange_destroy(struct sx_run *run, struct sx_operator *op) {
     sx_channel_destroy(exchange->channel);
     for (int w = 0; exchange->workers && w < run->n_workers; w++) {
         drop_work(&exchange->workers[w], exchange->n_ranks);
-        free(exchange->workers[w].own);
+        exchange_owns_release(&exchange->workers[w].own);
     }
     exchange_list_release(&exchange->arrived);
     pthread_mutex_destroy(&exchange->arrived_lock);
@@ -524,12 +489,16 @@ enum sx_status sx_exchange_create(struct sx_run *run, const struct sx_plan *plan
     exchange->compression = run->options.shuffle_compression;
     exchange->types = sx_plan_types(run, plan);
     exchange->workers = SX_ARENA_ARRAY(&run->arena, run->n_workers, struct exchange_worker);
+    for (int w = 0; exchange->workers && w < run->n_workers; w++)
+        exchange_owns_init(&exchange->workers[w].own);
     if (!exchange->types || !exchange->workers)
         return sx_no_memory(error, "an exchange");
     if (join && is_build)
         join->is_everywhere = plan->u.exchange.kind == SX_EXCHANGE_BROADCAST;
-    if (join && is_build && plan->u.exchange.adaptive)
+    if (join && is_build && plan->u.exchange.adaptive) {
         SX_TRY(exchange_skew_create(exchange, run, error));
+        SX_TRY(exchange_filter_create(exchange, run, error));
+    }
     if (plan->u.exchange.kind == SX_EXCHANGE_RANGE)
         SX_TRY(exchange_range_create(exchange, run, error));
     SX_TRY(exchange_send_create(exchange, run, error));

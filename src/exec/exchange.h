@@ -18,6 +18,14 @@ enum exchange_mode {
 struct exchange_own {
     struct sx_batch batch;
     int64_t sequence;
+    bool is_there; /* nothing is to be done for it any more by its worker's stream: others may take it */
+};
+
+/* Those that a worker has kept, oldest first; who has nothing else to do takes another one's. */
+struct exchange_owns {
+    pthread_mutex_t lock;
+    struct exchange_own *list; /* [first, end) */
+    int64_t first, end, capacity;
 };
 
 /* Small batches that have come, until there are enough rows of them. */
@@ -61,8 +69,7 @@ struct exchange_device_packing {
 struct exchange_worker {
     const struct sx_pipeline *driven; /* the pipeline that it is on; NULL: it is through with all */
     int n_through;                    /* pipelines that it is through with */
-    struct exchange_own *own;         /* [own_first, own_end) */
-    int64_t own_first, own_end, own_capacity;
+    struct exchange_owns own;
     struct exchange_outgoing *outgoing; /* by rank; of EXCHANGE_TO_ALL the first stands for all */
     struct sx_wire_reader reader;       /* of the message that it unpacks; its buffer NULL: none */
     int from;                           /* whose message that is */
@@ -119,6 +126,33 @@ int64_t exchange_sequence(const struct sx_exchange *exchange, int64_t sequence, 
 /* Its number on this rank, for exchange_sequence. */
 int64_t exchange_place(const struct sx_exchange *exchange, const struct sx_worker *worker);
 
+/* ---- exchange_adaptive.c ---- */
+
+/* About. */
+int64_t exchange_row_bytes(const struct sx_exchange *exchange);
+/* Collective, by the exchange of an adaptive build side, whose rows are in `kept`: the number of all ranks'
+ * decides, and so does it everywhere. */
+SX_MUST_CHECK enum sx_status exchange_choose(struct sx_exchange *exchange, struct sx_worker *worker);
+
+/* ---- exchange_own.c ---- */
+
+void exchange_owns_init(struct exchange_owns *owns);
+/* Drops what is left; drop may be called before, and again. */
+void exchange_owns_drop(struct exchange_owns *owns);
+void exchange_owns_release(struct exchange_owns *owns);
+/* The rows stay on this rank; taken over, unless it fails. */
+SX_MUST_CHECK enum sx_status exchange_keep(struct sx_exchange *exchange, struct sx_worker *worker,
+                                           struct sx_batch *batch);
+/* The same; on a device any worker may go on with them: this waits for what makes them. */
+SX_MUST_CHECK enum sx_status exchange_keep_for_any(struct sx_exchange *exchange, struct sx_worker *worker,
+                                                   struct sx_batch *batch);
+/* Of what the worker itself has kept. */
+bool exchange_has_own(struct sx_exchange *exchange, const struct sx_worker *worker);
+bool exchange_take_own(struct sx_exchange *exchange, struct sx_worker *worker, struct sx_batch *out_batch);
+/* What another one has not come to yet. */
+bool exchange_take_anothers(struct sx_exchange *exchange, struct sx_worker *worker,
+                            struct sx_batch *out_batch);
+
 /* ---- exchange_pack.c ---- */
 
 /* The packing of frames for the rank; NULL: they go as they are. */
@@ -163,10 +197,10 @@ void exchange_device_decide(struct exchange_device_packing *packing, const struc
 
 /* The least one that is not below n. */
 int exchange_power_of_two(int n);
+/* A power of two: into so many parts the hashes' range is cut, of which rank r of n has those from
+ * r × parts / n on. */
+int exchange_count_parts(int n_ranks);
 
-/* The rows stay on this rank; taken over, unless it fails. */
-SX_MUST_CHECK enum sx_status exchange_keep(struct sx_exchange *exchange, struct sx_worker *worker,
-                                           struct sx_batch *batch);
 /* The messages take their way, now or, in a blocking exchange, later; taken over. */
 SX_MUST_CHECK enum sx_status exchange_give(struct sx_exchange *exchange, struct sx_worker *worker,
                                            const struct sx_net_message *messages, int n);

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
+#include "exec/exchange_filter.h"
 #include "exec/exchange_range.h"
 #include "exec/exchange_skew.h"
 
@@ -14,21 +14,6 @@ enum {
 };
 
 /* ---- rows that stay ---- */
-
-enum sx_status exchange_keep(struct sx_exchange *exchange, struct sx_worker *worker, struct sx_batch *batch) {
-    struct exchange_worker *state = &exchange->workers[worker->index];
-    if (state->own_first == state->own_end)
-        state->own_first = state->own_end = 0;
-    struct exchange_own *grown =
-        sx_array_grow(state->own, sizeof *grown, state->own_end, &state->own_capacity);
-    if (!grown)
-        return sx_no_memory(sx_worker_error(worker), "a list of batches");
-    state->own = grown;
-    atomic_fetch_add(&exchange->kept_rows, (long long)batch->rows_bound);
-    state->own[state->own_end++] = (struct exchange_own){*batch, exchange_place(exchange, worker)};
-    *batch = (struct sx_batch){0};
-    return SX_OK;
-}
 
 static enum sx_status keep_all(struct sx_exchange *exchange, struct sx_worker *worker,
                                const struct sx_batch *batch) {
@@ -154,7 +139,7 @@ int exchange_power_of_two(int n) {
 }
 
 /* As many as ranks where these are a power of two. */
-static int count_parts(int n_ranks) {
+int exchange_count_parts(int n_ranks) {
     const int n = exchange_power_of_two(n_ranks);
     return n == n_ranks ? n : n * PARTS_A_RANK;
 }
@@ -291,15 +276,19 @@ static int64_t *make_parts(const struct sx_exchange *exchange, int n_runs, struc
  * the hashes of keys. */
 struct sent_by {
     const struct sx_tensor *numbers, *rest;
-    struct sx_batch *keys; /* or NULL; released once rows are in order */
+    struct sx_batch *keys;          /* or NULL; released once rows are in order */
+    struct exchange_filter *filter; /* with keys: what it lacks is not sent; or NULL */
 };
 
 static enum sx_status order_rows(struct sx_worker *worker, const struct sent_by *by, int64_t rows, int n_runs,
                                  struct sx_tensor *out_order, int64_t *out_runs) {
     if (by->keys) {
         const enum sx_status status = sx_ops(worker)->partition_keys(
-            worker->stream, by->keys->columns, by->keys->n_columns, rows, n_runs, out_order, out_runs);
+            worker->stream, by->keys->columns, by->keys->n_columns, rows,
+            by->filter ? &by->filter->words : NULL, n_runs, out_order, out_runs);
         sx_batch_release(by->keys);
+        if (status == SX_OK && by->filter)
+            exchange_filter_count(by->filter, rows, out_runs[n_runs]);
         return status;
     }
     SX_TRY(sx_ops(worker)->partition(worker->stream, by->numbers, n_runs, out_order, out_runs));
@@ -320,18 +309,25 @@ static enum sx_status send_runs(struct sx_exchange *exchange, struct sx_worker *
     for (int r = 1; r <= exchange->n_ranks; r++)
         runs[n_runs + 1 + r] = runs[are_shares ? r * n_runs / exchange->n_ranks : r < n_runs ? r : n_runs];
     parts.order = &order;
-    status = send_parts(exchange, worker, batch, &parts);
+    if (order.length > 0)
+        status = send_parts(exchange, worker, batch, &parts);
 out:
     free(runs);
     sx_tensor_release(&order);
     return status;
 }
 
+/* The build side's filter, as long as this probe side should ask it; else NULL. */
+static struct exchange_filter *filter_of(const struct sx_exchange *exchange) {
+    struct exchange_filter *filter = exchange->join && !exchange->is_build ? exchange->join->filter : NULL;
+    return exchange_filter_is_useful(filter) ? filter : NULL;
+}
+
 static enum sx_status send_by_hash(struct sx_exchange *exchange, struct sx_worker *worker,
                                    const struct sx_batch *batch) {
     struct sx_batch keys = {0};
     struct sx_tensor hashes = {0}, rest = {0};
-    struct sent_by by = {.keys = &keys};
+    struct sent_by by = {.keys = &keys, .filter = filter_of(exchange)};
     enum sx_status status;
     SX_GO(make_keys(exchange, worker, batch, &keys));
     if (has_heavy_keys(exchange)) {
@@ -340,7 +336,7 @@ static enum sx_status send_by_hash(struct sx_exchange *exchange, struct sx_worke
         SX_GO(split_heavy(exchange, worker, batch, &hashes, &rest));
         by = (struct sent_by){.numbers = &hashes, .rest = &rest};
     }
-    status = send_runs(exchange, worker, batch, &by, count_parts(exchange->n_ranks), true);
+    status = send_runs(exchange, worker, batch, &by, exchange_count_parts(exchange->n_ranks), true);
 out:
     sx_batch_release(&keys);
     sx_tensor_release(&hashes);

@@ -39,6 +39,7 @@ enum sx_shuffle_compression {
     SX_COMPRESSION_ON
 };
 
+struct sx_filter_memory;
 struct sx_skew_memory;
 
 struct sx_exec_options {
@@ -59,8 +60,10 @@ struct sx_exec_options {
     int64_t large_rows; /* batches from this size on a device packs one by one, before others' work, and rows
                          * for joins with tables of four such are sent early; 0: all */
     size_t link_bytes;  /* messages from this size on go from device to device */
-    int64_t broadcast_bytes;            /* build sides up to this size are sent to all ranks */
-    int64_t root_sort_rows;             /* so many rows rank 0 sorts alone (on a device more of them) */
+    int64_t broadcast_bytes; /* build sides up to this size are sent to all ranks */
+    int64_t filter_rows;     /* from such a build side on exchanges filter probe rows; < 0: never */
+    size_t filter_bytes;     /* most of such a filter */
+    int64_t root_sort_rows;  /* so many rows rank 0 sorts alone (on a device more of them) */
     const struct sx_exec_table *tables; /* of MEMORY nodes, by id */
     int n_tables;
     enum sx_overlap overlap;
@@ -71,7 +74,9 @@ struct sx_exec_options {
     /* Most bytes of the backend's memory for columns that several scans of the query read: the first brings
      * them for all. The backend's cache serves, which must be off otherwise. 0: none. */
     size_t reuse_bytes;
-    struct sx_skew_memory *skew_memory; /* of earlier queries' samples; may be NULL; outlives the run */
+    /* Of earlier queries' samples, and of their filters; may be NULL; they outlive the run. */
+    struct sx_skew_memory *skew_memory;
+    struct sx_filter_memory *filter_memory;
 };
 
 static inline struct sx_pool *sx_message_pool(const struct sx_exec_options *options) {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "exec/bloom_share.h"
 
 enum {
     BITS_A_ROW = 12,          /* about 3 rows in 100 pass that should not */
@@ -29,6 +30,10 @@ static int64_t most_words(const struct sx_worker *worker, bool is_local) {
 
 static int64_t words_of(int64_t rows) {
     return rows / WORD_BITS * BITS_A_ROW + BITS_A_ROW;
+}
+
+bool join_bloom_takes(const struct sx_worker *worker, int64_t rows) {
+    return words_of(rows) <= most_words(worker, false);
 }
 
 static void drop_hashes(struct bloom_worker *mine) {
@@ -94,8 +99,7 @@ out:
     return status;
 }
 
-/* A filter of no keys, made where it will be. */
-static enum sx_status empty_words(struct sx_worker *worker, int64_t n_words, struct sx_tensor *out_words) {
+enum sx_status join_bloom_empty(struct sx_worker *worker, int64_t n_words, struct sx_tensor *out_words) {
     const struct sx_scalar zero = {.type = sx_type_of(SX_TYPE_U64)};
     struct sx_tensor zeros = {0};
     const struct sx_tensor *one = &zeros;
@@ -135,7 +139,7 @@ enum sx_status join_bloom_open(struct sx_join_bloom *bloom, struct sx_worker *wo
     if (!is_local)
         status = count_kept(bloom, worker, &rows);
     if (status == SX_OK && rows > 0 && words_of(rows) <= most_words(worker, is_local))
-        status = empty_words(worker, words_of(rows), &bloom->words);
+        status = join_bloom_empty(worker, words_of(rows), &bloom->words);
     return status;
 }
 
@@ -168,84 +172,15 @@ out:
     return status;
 }
 
-/* ---- the same, from device to device ---- */
-
-/* A copy, which the others can take by themselves. `messages`: room for one to each other rank. */
-static enum sx_status send_words(const struct sx_join_bloom *bloom, struct sx_worker *worker,
-                                 struct sx_channel *channel, struct sx_net_message *messages) {
-    const struct sx_net *net = worker->run->options.net;
-    const size_t bytes = (size_t)bloom->words.length * sizeof(uint64_t);
-    struct sx_buffer *copy;
-    int n = 0;
-    SX_TRY(sx_ops(worker)->bytes_to_send(worker->stream, bloom->words.values_buffer, bytes, &copy));
-    for (int r = 0; r < sx_net_size(net); r++)
-        if (r != sx_net_rank(net))
-            messages[n++] = (struct sx_net_message){
-                .rank = r, .buffer = sx_buffer_retain(copy), .bytes = bytes, .on_device = true};
-    sx_buffer_release(copy);
-    SX_TRY(sx_channel_send(channel, messages, n, sx_worker_error(worker)));
-    return sx_channel_end(channel, sx_worker_error(worker));
-}
-
-/* All other ranks' messages, once they are there and the own ones have gone. Those of [0, *n) are the
- * caller's, after a failure, too. */
-static enum sx_status take_messages(struct sx_worker *worker, struct sx_channel *channel, int most,
-                                    struct sx_net_message *messages, int *n) {
-    enum { WAIT_MS = 50 };
-    struct sx_events *events = &worker->run->events;
-    for (;;) {
-        const int64_t n_events = sx_events_count(events);
-        while (*n < most && sx_channel_receive(channel, &messages[*n]))
-            (*n)++;
-        if (sx_channel_ended(channel) && sx_channel_unsent_bytes(channel) == 0)
-            return SX_OK;
-        SX_TRY(sx_check_cancel(worker));
-        sx_events_wait(events, n_events, WAIT_MS);
-    }
-}
-
-/* words |= those of the message. */
-static enum sx_status merge_message(struct sx_join_bloom *bloom, struct sx_worker *worker,
-                                    const struct sx_net_message *message) {
-    const struct sx_tensor other = {
-        .type = bloom->words.type, .length = bloom->words.length, .values = message->buffer->data};
-    return message->bytes == (size_t)other.length * sizeof(uint64_t)
-               ? sx_ops(worker)->bloom_merge(worker->stream, &other, &bloom->words)
-               : sx_error_set(sx_worker_error(worker), SX_INTERNAL, "a filter of %zu bytes", message->bytes);
-}
-
-/* `messages`: room for one of each other rank. */
-static enum sx_status merge_messages(struct sx_join_bloom *bloom, struct sx_worker *worker,
-                                     struct sx_channel *channel, struct sx_net_message *messages) {
-    int n = 0;
-    enum sx_status status =
-        take_messages(worker, channel, sx_net_size(worker->run->options.net) - 1, messages, &n);
-    for (int i = 0; i < n; i++) {
-        if (status == SX_OK)
-            status = merge_message(bloom, worker, &messages[i]);
-        sx_buffer_release(messages[i].buffer);
-    }
-    return status == SX_OK ? sx_synchronise(worker, "a filter of all ranks") : status;
-}
-
+/* From device to device: each rank has set words all over. */
 static enum sx_status merge_on_devices(struct sx_join_bloom *bloom, struct sx_worker *worker) {
-    struct sx_run *run = worker->run;
-    const struct sx_channel_options options = {.pool = sx_message_pool(&run->options),
-                                               .window_bytes = MOST_BYTES,
-                                               .wake = sx_events_add,
-                                               .context = &run->events};
+    const int n_ranks = sx_net_size(worker->run->options.net);
     struct sx_arena arena = {0};
-    struct sx_channel *channel = NULL;
-    enum sx_status status;
-    struct sx_net_message *messages =
-        SX_ARENA_ARRAY(&arena, sx_net_size(run->options.net), struct sx_net_message);
-    if (!messages)
-        return sx_no_memory(sx_worker_error(worker), "a join's filter");
-    SX_GO(sx_channel_create(run->options.net, &options, &channel, sx_worker_error(worker)));
-    SX_GO(send_words(bloom, worker, channel, messages));
-    status = merge_messages(bloom, worker, channel, messages);
-out:
-    sx_channel_destroy(channel);
+    struct bloom_span *spans = SX_ARENA_ARRAY(&arena, n_ranks, struct bloom_span);
+    for (int r = 0; spans && r < n_ranks; r++)
+        spans[r] = (struct bloom_span){0, bloom->words.length};
+    const enum sx_status status = spans ? bloom_share(worker, spans, &bloom->words)
+                                        : sx_no_memory(sx_worker_error(worker), "a join's filter");
     sx_arena_release(&arena);
     return status;
 }

@@ -37,6 +37,12 @@ SX_MUST_CHECK enum sx_status join_bloom_merge(struct sx_join_bloom *bloom, struc
 SX_MUST_CHECK enum sx_status join_bloom_select(const struct sx_join_bloom *bloom, struct sx_worker *worker,
                                                const struct sx_batch *keys, struct sx_tensor *out_selection);
 
+/* Whether a filter of all ranks would be made for so many build rows. */
+bool join_bloom_takes(const struct sx_worker *worker, int64_t rows);
+
+/* The words of a filter without keys, made where it will be. */
+SX_MUST_CHECK enum sx_status join_bloom_empty(struct sx_worker *worker, int64_t n_words,
+                                              struct sx_tensor *out_words);
 /* A filter's words in the backend's memory, from host memory. */
 SX_MUST_CHECK enum sx_status join_bloom_words(struct sx_worker *worker, const uint64_t *values,
                                               int64_t n_words, struct sx_tensor *out_words);

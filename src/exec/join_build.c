@@ -1,6 +1,7 @@
 /* Build side of a hash join. */
 #include <string.h>
 
+#include "exec/exchange_filter.h"
 #include "exec/exchange_skew.h"
 
 static const char *const join_names[] = {
@@ -106,6 +107,7 @@ static enum sx_status build_whole(struct sx_worker *worker, struct sx_join *tabl
 
 static enum sx_status build_finish(struct sx_sink *sink, struct sx_worker *worker, int *out_parts) {
     struct sx_join_build *build = (struct sx_join_build *)sink;
+    SX_TRY(exchange_filter_share(build->filter, worker));
     SX_TRY(build_whole(worker, build->group_rows));
     SX_TRY(build_whole(worker, build->group_nulls));
     SX_TRY(sx_ops(worker)->join_finish(worker->stream, build->table, &build->n_parts));
@@ -180,6 +182,7 @@ static void build_destroy(struct sx_run *run, struct sx_operator *op) {
             ops->join_destroy(stream, tables[i]);
     join_bloom_release(&build->bloom, run);
     exchange_skew_release(build->skew);
+    exchange_filter_release(build->filter);
     sx_evaluator_release(run, &build->keys);
 }
 

@@ -486,16 +486,23 @@ static void keep_full_sinks(struct sx_run *run) {
     run->n_round = n;
 }
 
+/* The first worker alone is at work. */
+static void begin_early_alone(struct sx_run *run) {
+    const enum sx_status status = begin_early(&run->workers[0]);
+    if (status != SX_OK)
+        fail(&run->workers[0], status);
+}
+
 static void end_sinks(struct sx_run *run) {
     keep_full_sinks(run);
-    const enum sx_status begun = begin_early(&run->workers[0]);
-    if (begun != SX_OK)
-        fail(&run->workers[0], begun);
+    begin_early_alone(run);
     for (int i = 0; i < run->n_round; i++) {
         run->round_parts[i] = 0;
         run->round_pieces[i] = run->round[i]->sink->finish != NULL;
     }
     run_stage(run, &finishing);
+    if (!stopped(run)) /* what it needs may be there now */
+        begin_early_alone(run);
     for (int i = 0; i < run->n_round; i++)
         run->round_pieces[i] = run->round_parts[i];
     run_stage(run, &parting);

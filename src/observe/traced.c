@@ -87,9 +87,9 @@ static int64_t rows_of_parts(const struct sx_column_read *read) {
        int64_t *out_offsets),                                                                               \
       (stream, hashes, n_parts, out_index, out_offsets))                                                    \
     X(partition_keys, rows,                                                                                 \
-      (struct sx_stream * stream, const struct sx_tensor *keys, int n_keys, int64_t rows, int n_parts,      \
-       struct sx_tensor *out_index, int64_t *out_offsets),                                                  \
-      (stream, keys, n_keys, rows, n_parts, out_index, out_offsets))                                        \
+      (struct sx_stream * stream, const struct sx_tensor *keys, int n_keys, int64_t rows,                   \
+       const struct sx_tensor *words, int n_parts, struct sx_tensor *out_index, int64_t *out_offsets),      \
+      (stream, keys, n_keys, rows, words, n_parts, out_index, out_offsets))                                 \
     X(bloom_add, hashes->length,                                                                            \
       (struct sx_stream * stream, const struct sx_tensor *hashes, struct sx_tensor *words),                 \
       (stream, hashes, words))                                                                              \
@@ -117,8 +117,9 @@ static int64_t rows_of_parts(const struct sx_column_read *read) {
       (struct sx_stream * stream, struct sx_buffer * buffer, size_t bytes, struct sx_buffer * *out_buffer), \
       (stream, buffer, bytes, out_buffer))                                                                  \
     X(bytes_to_send, 0,                                                                                     \
-      (struct sx_stream * stream, struct sx_buffer * buffer, size_t bytes, struct sx_buffer * *out_buffer), \
-      (stream, buffer, bytes, out_buffer))                                                                  \
+      (struct sx_stream * stream, const struct sx_buffer *buffer, size_t first, size_t bytes,               \
+       struct sx_buffer **out_buffer),                                                                      \
+      (stream, buffer, first, bytes, out_buffer))                                                           \
     X(group_create, 0,                                                                                      \
       (struct sx_stream * stream, const struct sx_group_spec *spec, struct sx_group **out_group),           \
       (stream, spec, out_group))                                                                            \

@@ -34,13 +34,37 @@ enum sx_status sx_join_take_pairs(struct sx_stream *stream, const struct sx_join
     return SX_OK;
 }
 
+/* The rows of the column at these positions, in its place. */
+static enum sx_status pick(struct sx_stream *stream, const struct sx_tensor *index,
+                           struct sx_tensor *column) {
+    struct sx_tensor picked;
+    SX_TRY(stream->backend->ops.gather(stream, column, index, &picked));
+    sx_tensor_release(column);
+    *column = picked;
+    return SX_OK;
+}
+
 enum sx_status sx_partition_hashed(struct sx_stream *stream, const struct sx_tensor *keys, int n_keys,
-                                   int64_t rows, int n_parts, struct sx_tensor *out_index,
-                                   int64_t *out_offsets) {
-    struct sx_tensor hashes;
-    SX_TRY(stream->backend->ops.hash(stream, keys, n_keys, rows, &hashes));
-    const enum sx_status status =
-        stream->backend->ops.partition(stream, &hashes, n_parts, out_index, out_offsets);
+                                   int64_t rows, const struct sx_tensor *words, int n_parts,
+                                   struct sx_tensor *out_index, int64_t *out_offsets) {
+    const struct sx_backend_ops *ops = &stream->backend->ops;
+    struct sx_tensor hashes = {0}, passing = {0}, index = {0};
+    enum sx_status status;
+    SX_GO(ops->hash(stream, keys, n_keys, rows, &hashes));
+    if (words) {
+        SX_GO(ops->bloom_test(stream, &hashes, words, &passing));
+        SX_GO(pick(stream, &passing, &hashes));
+    }
+    SX_GO(ops->partition(stream, &hashes, n_parts, &index, out_offsets));
+    if (words) {
+        SX_GO(ops->gather(stream, &passing, &index, out_index));
+    } else {
+        *out_index = index;
+        index = (struct sx_tensor){0};
+    }
+out:
     sx_tensor_release(&hashes);
+    sx_tensor_release(&passing);
+    sx_tensor_release(&index);
     return status;
 }

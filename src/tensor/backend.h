@@ -251,10 +251,12 @@ struct sx_backend_ops {
      * out_offsets (host array of n_parts + 1, the caller's) where each begins. n_parts is a power of two. */
     SX_MUST_CHECK enum sx_status (*partition)(struct sx_stream *stream, const struct sx_tensor *hashes,
                                               int n_parts, struct sx_tensor *out_index, int64_t *out_offsets);
-    /* The same by the hashes of keys. */
+    /* The same by the hashes of keys. `words`: a bloom filter; rows whose hashes have not been added to it
+     * may be left out, and mostly are. NULL: none is. */
     SX_MUST_CHECK enum sx_status (*partition_keys)(struct sx_stream *stream, const struct sx_tensor *keys,
-                                                   int n_keys, int64_t rows, int n_parts,
-                                                   struct sx_tensor *out_index, int64_t *out_offsets);
+                                                   int n_keys, int64_t rows, const struct sx_tensor *words,
+                                                   int n_parts, struct sx_tensor *out_index,
+                                                   int64_t *out_offsets);
 
     /* A bloom filter over hashes: `words` is U64 FLAT without nulls, zeroed at first. Which
      * bits belong to a hash is in tensor/semantics.h, so that filters of as many words are merged by OR of
@@ -293,10 +295,10 @@ struct sx_backend_ops {
                                                   struct sx_buffer **out_buffer);
     SX_MUST_CHECK enum sx_status (*bytes_from_host)(struct sx_stream *stream, struct sx_buffer *buffer,
                                                     size_t bytes, struct sx_buffer **out_buffer);
-    /* The same bytes as a message, where other ranks reach them if they reach any of the backend's memory:
-     * there when the call returns. On a host backend the buffer is shared. */
-    SX_MUST_CHECK enum sx_status (*bytes_to_send)(struct sx_stream *stream, struct sx_buffer *buffer,
-                                                  size_t bytes, struct sx_buffer **out_buffer);
+    /* A copy of bytes [first, first + bytes) as a message, where other ranks reach it if they reach any of
+     * the backend's memory: there when the call returns. */
+    SX_MUST_CHECK enum sx_status (*bytes_to_send)(struct sx_stream *stream, const struct sx_buffer *buffer,
+                                                  size_t first, size_t bytes, struct sx_buffer **out_buffer);
 
     /* -- group by -- group_update may run at the same time for different workers; then all updates end; then
      * group_finish once; then group_emit may run at the same time for different parts. */
@@ -424,10 +426,11 @@ struct sx_backend {
 };
 
 /* For backends that have nothing quicker, by primitives that they have (within which traces show these):
- * partition_keys by hash and partition, */
+ * partition_keys by hash, bloom_test, gather and partition, */
 SX_MUST_CHECK enum sx_status sx_partition_hashed(struct sx_stream *stream, const struct sx_tensor *keys,
-                                                 int n_keys, int64_t rows, int n_parts,
-                                                 struct sx_tensor *out_index, int64_t *out_offsets);
+                                                 int n_keys, int64_t rows, const struct sx_tensor *words,
+                                                 int n_parts, struct sx_tensor *out_index,
+                                                 int64_t *out_offsets);
 /* join_take by join_probe and join_gather. */
 SX_MUST_CHECK enum sx_status sx_join_take_pairs(struct sx_stream *stream, const struct sx_join *join,
                                                 const struct sx_tensor *keys, int64_t rows, int64_t max_pairs,

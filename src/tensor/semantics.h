@@ -67,6 +67,11 @@ SX_BOTH uint64_t sx_bloom_bits(uint64_t hash) {
 SX_BOTH uint64_t sx_bloom_word(uint64_t hash, uint64_t n_words) {
     return (uint64_t)((sx_u128)hash * n_words >> 64);
 }
+/* Whether it may have been added. */
+SX_BOTH bool sx_bloom_has(const uint64_t *words, uint64_t n_words, uint64_t hash) {
+    const uint64_t bits = sx_bloom_bits(hash);
+    return (words[sx_bloom_word(hash, n_words)] & bits) == bits;
+}
 
 /* < 0, 0, > 0 by unsigned bytes. */
 SX_BOTH int sx_bytes_compare(const char *a, const char *b, uint32_t length_bytes) {

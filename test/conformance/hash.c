@@ -41,48 +41,92 @@ static void check_hashes(struct conformance *c, const struct sx_tensor *keys, in
             sx_type_name(keys[0].type, name), (int)keys[0].layout);
 }
 
-static void check_partition(struct conformance *c, const struct sx_tensor *hashes, int n_parts,
-                            const struct sx_tensor *index, const int64_t *offsets) {
-    const uint64_t *values = hashes->values;
-    const int32_t *order = index->values;
-    const int shift = 64 - __builtin_ctz((unsigned)n_parts);
-    const int64_t rows = hashes->length;
-    bool fine = index->length == rows && offsets[0] == 0 && offsets[n_parts] == rows;
-    for (int p = 0; p < n_parts && fine; p++)
-        for (int64_t i = offsets[p]; i < offsets[p + 1] && fine; i++) {
-            const uint64_t part = shift == 64 ? 0 : values[order[i]] >> shift;
-            fine = part == (uint64_t)p && (i == offsets[p] || order[i - 1] < order[i]);
-        }
-    CONFORM(c, fine, "partition of %lld rows into %d parts", (long long)rows, n_parts);
+/* A row's place among its part's rows; -1: the filter lacks it. */
+static int64_t part_of(uint64_t hash, int n_parts, const struct sx_tensor *words) {
+    if (words && !sx_bloom_has(words->values, (uint64_t)words->length, hash))
+        return -1;
+    return n_parts == 1 ? 0 : (int64_t)(hash >> (64 - __builtin_ctz((unsigned)n_parts)));
 }
 
-/* By the hashes, or (NULL) by the keys. */
-static enum sx_status try_parts(struct conformance *c, const struct sx_tensor *hashes,
-                                const struct sx_tensor *keys, int n_keys, const struct sx_tensor *host_hashes,
-                                int n_parts) {
+static void check_partition(struct conformance *c, const struct sx_tensor *hashes,
+                            const struct sx_tensor *words, int n_parts, const struct sx_tensor *index,
+                            const int64_t *offsets) {
+    const uint64_t *values = hashes->values;
+    const int32_t *order = index->values;
+    int64_t rows = 0;
+    for (int64_t i = 0; i < hashes->length; i++)
+        rows += part_of(values[i], n_parts, words) >= 0;
+    bool fine = index->length == rows && offsets[0] == 0 && offsets[n_parts] == rows;
+    for (int p = 0; p < n_parts && fine; p++)
+        for (int64_t i = offsets[p]; i < offsets[p + 1] && fine; i++)
+            fine = part_of(values[order[i]], n_parts, words) == p &&
+                   (i == offsets[p] || order[i - 1] < order[i]);
+    CONFORM(c, fine, "partition of %lld rows into %d parts%s", (long long)hashes->length, n_parts,
+            words ? ", by a filter" : "");
+}
+
+/* What rows are ordered by: hashes, or (NULL) keys, and maybe a filter of some of their hashes. */
+struct ordered_by {
+    const struct sx_tensor *hashes, *keys;
+    int n_keys;
+    const struct sx_tensor *host_words, *words;
+};
+
+static enum sx_status try_parts(struct conformance *c, const struct ordered_by *by,
+                                const struct sx_tensor *host_hashes, int n_parts) {
     int64_t offsets[MAX_PARTS + 1];
     struct sx_tensor index = {0}, host = {0};
     enum sx_status status;
-    SX_GO(hashes ? c->backend->ops.partition(c->stream, hashes, n_parts, &index, offsets)
-                 : c->backend->ops.partition_keys(c->stream, keys, n_keys, host_hashes->length, n_parts,
-                                                  &index, offsets));
+    SX_GO(by->hashes ? c->backend->ops.partition(c->stream, by->hashes, n_parts, &index, offsets)
+                     : c->backend->ops.partition_keys(c->stream, by->keys, by->n_keys, host_hashes->length,
+                                                      by->words, n_parts, &index, offsets));
     SX_GO(conformance_receive(c, &index, &host));
-    check_partition(c, host_hashes, n_parts, &host, offsets);
+    check_partition(c, host_hashes, by->host_words, n_parts, &host, offsets);
 out:
     sx_tensor_release(&index);
     sx_tensor_release(&host);
     return status;
 }
 
+/* A filter of every third hash. */
+static enum sx_status make_words(struct conformance *c, const struct sx_tensor *hashes,
+                                 struct sx_tensor *out_words) {
+    SX_TRY(sx_tensor_create(c->pool, sx_type_of(SX_TYPE_U64), hashes->length / 8 + 1, false, out_words,
+                            &c->error));
+    uint64_t *words = out_words->values;
+    memset(words, 0, (size_t)out_words->length * sizeof *words);
+    for (int64_t i = 0; i < hashes->length; i += 3) {
+        const uint64_t hash = ((const uint64_t *)hashes->values)[i];
+        words[sx_bloom_word(hash, (uint64_t)out_words->length)] |= sx_bloom_bits(hash);
+    }
+    return SX_OK;
+}
+
+static enum sx_status try_filtered(struct conformance *c, const struct sx_tensor *keys, int n_keys,
+                                   const struct sx_tensor *host_hashes) {
+    struct sx_tensor host_words = {0}, words = {0};
+    const struct ordered_by by = {.keys = keys, .n_keys = n_keys, .host_words = &host_words, .words = &words};
+    enum sx_status status;
+    SX_GO(make_words(c, host_hashes, &host_words));
+    SX_GO(conformance_send(c, &host_words, &words));
+    for (int n_parts = 1; n_parts <= 64; n_parts *= 2)
+        SX_GO(try_parts(c, &by, host_hashes, n_parts));
+out:
+    sx_tensor_release(&host_words);
+    sx_tensor_release(&words);
+    return status;
+}
+
 static enum sx_status try_partitions(struct conformance *c, const struct sx_tensor *hashes,
                                      const struct sx_tensor *keys, int n_keys,
                                      const struct sx_tensor *host_hashes) {
+    const struct ordered_by by_hashes = {.hashes = hashes}, by_keys = {.keys = keys, .n_keys = n_keys};
     for (int n_parts = 1; n_parts <= MAX_PARTS; n_parts *= 2) {
-        SX_TRY(try_parts(c, hashes, NULL, 0, host_hashes, n_parts));
+        SX_TRY(try_parts(c, &by_hashes, host_hashes, n_parts));
         if (n_parts <= 64)
-            SX_TRY(try_parts(c, NULL, keys, n_keys, host_hashes, n_parts));
+            SX_TRY(try_parts(c, &by_keys, host_hashes, n_parts));
     }
-    return SX_OK;
+    return try_filtered(c, keys, n_keys, host_hashes);
 }
 
 static enum sx_status try_keys(struct conformance *c, const struct sx_tensor *hosts, int n_keys,

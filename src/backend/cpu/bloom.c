@@ -38,9 +38,8 @@ enum sx_status sx_cpu_bloom_test(struct sx_stream *stream, const struct sx_tenso
     int32_t *positions = out.values;
     int64_t found = 0;
     for (int64_t i = 0; i < n; i++) {
-        const uint64_t bits = sx_bloom_bits(from[i]);
         positions[found] = (int32_t)i;
-        found += (bits_of[sx_bloom_word(from[i], n_words)] & bits) == bits;
+        found += sx_bloom_has(bits_of, n_words, from[i]);
     }
     out.length = found;
     *out_selection = out;

@@ -65,8 +65,10 @@ SX_MUST_CHECK enum sx_status sx_cpu_rows_unpack(struct sx_stream *stream, struct
 SX_MUST_CHECK enum sx_status sx_cpu_bytes_to_host(struct sx_stream *stream, struct sx_buffer *buffer,
                                                   size_t bytes, struct sx_pool *pool,
                                                   struct sx_buffer **out_buffer);
-SX_MUST_CHECK enum sx_status sx_cpu_bytes_share(struct sx_stream *stream, struct sx_buffer *buffer,
-                                                size_t bytes, struct sx_buffer **out_buffer);
+SX_MUST_CHECK enum sx_status sx_cpu_bytes_from_host(struct sx_stream *stream, struct sx_buffer *buffer,
+                                                    size_t bytes, struct sx_buffer **out_buffer);
+SX_MUST_CHECK enum sx_status sx_cpu_bytes_to_send(struct sx_stream *stream, const struct sx_buffer *buffer,
+                                                  size_t first, size_t bytes, struct sx_buffer **out_buffer);
 SX_MUST_CHECK enum sx_status sx_cpu_group_create(struct sx_stream *stream, const struct sx_group_spec *spec,
                                                  struct sx_group **out_group);
 void sx_cpu_group_destroy(struct sx_stream *stream, struct sx_group *group);

@@ -250,10 +250,19 @@ enum sx_status sx_cpu_bytes_to_host(struct sx_stream *stream, struct sx_buffer *
     return SX_OK;
 }
 
-enum sx_status sx_cpu_bytes_share(struct sx_stream *stream, struct sx_buffer *buffer, size_t bytes,
-                                  struct sx_buffer **out_buffer) {
+enum sx_status sx_cpu_bytes_from_host(struct sx_stream *stream, struct sx_buffer *buffer, size_t bytes,
+                                      struct sx_buffer **out_buffer) {
     (void)stream;
     (void)bytes;
     *out_buffer = sx_buffer_retain(buffer);
+    return SX_OK;
+}
+
+enum sx_status sx_cpu_bytes_to_send(struct sx_stream *stream, const struct sx_buffer *buffer, size_t first,
+                                    size_t bytes, struct sx_buffer **out_buffer) {
+    struct sx_buffer *message;
+    SX_TRY(sx_buffer_create(stream->pool, bytes, &message, &stream->error));
+    memcpy(message->data, (const char *)buffer->data + first, bytes);
+    *out_buffer = message;
     return SX_OK;
 }

@@ -20,10 +20,8 @@ __global__ void bloom_merge(const uint64_t *other, int64_t n_words, uint64_t *wo
 
 __global__ void bloom_test(const uint64_t *hashes, int64_t n, const uint64_t *words, uint64_t n_words,
                            uint8_t *flags) {
-    for (int64_t i = cuda_thread(); i < n; i += cuda_threads()) {
-        const uint64_t bits = sx_bloom_bits(hashes[i]);
-        flags[i] = (words[sx_bloom_word(hashes[i], n_words)] & bits) == bits;
-    }
+    for (int64_t i = cuda_thread(); i < n; i += cuda_threads())
+        flags[i] = sx_bloom_has(words, n_words, hashes[i]);
 }
 
 extern "C" void cuda_bloom_add(cudaStream_t stream, const uint64_t *hashes, int64_t n, uint64_t *words,

@@ -269,11 +269,11 @@ enum sx_status sx_cuda_link_measure(const struct sx_backend *backend, struct sx_
 
 /* ---- hash.c ---- */
 
-/* Of each row the bits of its keys' hash from `shift` on, at most 8 of them, in a byte. Up to CUDA_HASH_KEYS
- * keys. */
+/* Of each row the bits of its keys' hash from `shift` on, at most 8 of them, in a byte; of those that the
+ * bloom filter `words` (NULL: there is none) lacks 1 << (64 - shift). Up to CUDA_HASH_KEYS keys. */
 SX_MUST_CHECK enum sx_status cuda_digits_of(struct cuda_stream *stream, const struct sx_tensor *keys,
                                             int n_keys, int64_t rows, int shift,
-                                            struct sx_buffer **out_digits);
+                                            const struct sx_tensor *words, struct sx_buffer **out_digits);
 
 /* ---- the primitives: see struct sx_backend_ops ---- */
 
@@ -313,8 +313,8 @@ enum sx_status sx_cuda_mask_to_index(struct sx_stream *base, const struct sx_ten
 enum sx_status sx_cuda_hash(struct sx_stream *base, const struct sx_tensor *keys, int n_keys, int64_t rows,
                             struct sx_tensor *out_hashes);
 enum sx_status sx_cuda_partition_keys(struct sx_stream *base, const struct sx_tensor *keys, int n_keys,
-                                      int64_t rows, int n_parts, struct sx_tensor *out_index,
-                                      int64_t *out_offsets);
+                                      int64_t rows, const struct sx_tensor *words, int n_parts,
+                                      struct sx_tensor *out_index, int64_t *out_offsets);
 enum sx_status sx_cuda_partition(struct sx_stream *base, const struct sx_tensor *hashes, int n_parts,
                                  struct sx_tensor *out_index, int64_t *out_offsets);
 enum sx_status sx_cuda_bloom_add(struct sx_stream *base, const struct sx_tensor *hashes,
@@ -334,8 +334,8 @@ enum sx_status sx_cuda_bytes_to_host(struct sx_stream *base, struct sx_buffer *b
                                      struct sx_pool *pool, struct sx_buffer **out_buffer);
 enum sx_status sx_cuda_bytes_from_host(struct sx_stream *base, struct sx_buffer *buffer, size_t bytes,
                                        struct sx_buffer **out_buffer);
-enum sx_status sx_cuda_bytes_to_send(struct sx_stream *base, struct sx_buffer *buffer, size_t bytes,
-                                     struct sx_buffer **out_buffer);
+enum sx_status sx_cuda_bytes_to_send(struct sx_stream *base, const struct sx_buffer *buffer, size_t first,
+                                     size_t bytes, struct sx_buffer **out_buffer);
 enum sx_status sx_cuda_group_create(struct sx_stream *base, const struct sx_group_spec *spec,
                                     struct sx_group **out_group);
 void sx_cuda_group_destroy(struct sx_stream *base, struct sx_group *group);

@@ -67,13 +67,15 @@ static enum sx_status hash_some(struct cuda_stream *stream, const struct sx_tens
 }
 
 enum sx_status cuda_digits_of(struct cuda_stream *stream, const struct sx_tensor *keys, int n_keys,
-                              int64_t rows, int shift, struct sx_buffer **out_digits) {
+                              int64_t rows, int shift, const struct sx_tensor *words,
+                              struct sx_buffer **out_digits) {
     struct sx_buffer *entries[CUDA_HASH_KEYS] = {0}, *digits = NULL;
     struct cuda_hash_keys all;
     enum sx_status status;
     SX_GO(open_some(stream, keys, 0, n_keys, rows, &all, entries));
     SX_GO(sx_buffer_create(stream->base.pool, (size_t)rows, &digits, &stream->base.error));
-    cuda_hash_digits(stream->handle, &all, rows, shift, digits->data);
+    cuda_hash_digits(stream->handle, &all, rows, shift, words ? words->values : NULL,
+                     words ? (uint64_t)words->length : 0, digits->data);
     SX_GO(cuda_launched(stream, "hash"));
     *out_digits = digits;
     digits = NULL;

@@ -53,11 +53,25 @@ __global__ void hash_digits(const __grid_constant__ struct cuda_hash_keys keys, 
         out_digits[row] = (uint8_t)(hash_row(keys, row, 0) >> shift);
 }
 
+/* A row costs a sector of the filter besides, at random. */
+__global__ void hash_digits_passing(const __grid_constant__ struct cuda_hash_keys keys, int64_t rows,
+                                    int shift, const uint64_t *words, uint64_t n_words, uint8_t *out_digits) {
+    for (int64_t row = cuda_thread(); row < rows; row += cuda_threads()) {
+        const uint64_t hash = hash_row(keys, row, 0);
+        out_digits[row] =
+            (uint8_t)(sx_bloom_has(words, n_words, hash) ? hash >> shift : (uint64_t)1 << (64 - shift));
+    }
+}
+
 extern "C" void cuda_hash_rows(cudaStream_t stream, const struct cuda_hash_keys *keys, int64_t rows,
                                uint64_t *out_hashes) {
     SX_LAUNCH(hash_rows, cuda_blocks(rows), CUDA_THREADS, 0, stream, *keys, rows, out_hashes);
 }
 extern "C" void cuda_hash_digits(cudaStream_t stream, const struct cuda_hash_keys *keys, int64_t rows,
-                                 int shift, uint8_t *out_digits) {
-    SX_LAUNCH(hash_digits, cuda_blocks(rows), CUDA_THREADS, 0, stream, *keys, rows, shift, out_digits);
+                                 int shift, const uint64_t *words, uint64_t n_words, uint8_t *out_digits) {
+    if (words)
+        SX_LAUNCH(hash_digits_passing, cuda_blocks(rows), CUDA_THREADS, 0, stream, *keys, rows, shift, words,
+                  n_words, out_digits);
+    else
+        SX_LAUNCH(hash_digits, cuda_blocks(rows), CUDA_THREADS, 0, stream, *keys, rows, shift, out_digits);
 }

@@ -28,9 +28,10 @@ struct cuda_hash_keys {
 
 void cuda_hash_rows(cudaStream_t stream, const struct cuda_hash_keys *keys, int64_t rows,
                     uint64_t *out_hashes);
-/* The hashes' bits from `shift` on alone, which are at most 8; keys are not combined. */
+/* The hashes' bits from `shift` on alone, which are at most 8; keys are not combined. `words` (NULL: none): a
+ * bloom filter; what it lacks has the digit behind all others. */
 void cuda_hash_digits(cudaStream_t stream, const struct cuda_hash_keys *keys, int64_t rows, int shift,
-                      uint8_t *out_digits);
+                      const uint64_t *words, uint64_t n_words, uint8_t *out_digits);
 
 /* ---- bloom.cu ---- */
 

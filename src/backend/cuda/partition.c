@@ -11,20 +11,22 @@ struct ordering {
     const struct sx_tensor *keys;
     int n_keys;
     int64_t rows;
+    const struct sx_tensor *words; /* with keys: a bloom filter; rows that it lacks are a part behind all */
 };
 
 static enum sx_status one_pass(struct cuda_stream *stream, const struct ordering *by, int bits,
                                uint32_t *out_rows, int64_t *out_starts) {
     struct sx_buffer *digits = NULL, *scratch = NULL;
     struct sx_pool *pool = stream->base.pool;
-    struct cuda_radix_pass pass = {.n = by->rows, .shift = 64 - bits, .bits = bits, .out_rows = out_rows};
+    struct cuda_radix_pass pass = {
+        .n = by->rows, .shift = 64 - bits, .bits = bits + (by->words != NULL), .out_rows = out_rows};
     enum sx_status status;
-    SX_GO(sx_buffer_create(pool, cuda_radix_bytes(by->rows, bits), &scratch, &stream->base.error));
+    SX_GO(sx_buffer_create(pool, cuda_radix_bytes(by->rows, pass.bits), &scratch, &stream->base.error));
     pass.scratch = scratch->data;
     if (by->hashes)
         pass.keys = by->hashes->values;
     else
-        SX_GO(cuda_digits_of(stream, by->keys, by->n_keys, by->rows, pass.shift, &digits));
+        SX_GO(cuda_digits_of(stream, by->keys, by->n_keys, by->rows, pass.shift, by->words, &digits));
     pass.digits = digits ? digits->data : NULL;
     cuda_radix(stream->handle, &pass, out_starts);
     status = cuda_launched(stream, "partition");
@@ -88,7 +90,8 @@ static enum sx_status partition(struct sx_stream *base, const struct ordering *b
     struct cuda_stream *stream;
     struct sx_tensor index = {0};
     struct sx_buffer *starts = NULL;
-    const size_t starts_bytes = ((size_t)n_parts + 1) * sizeof(int64_t);
+    const size_t offsets_bytes = ((size_t)n_parts + 1) * sizeof(int64_t),
+                 starts_bytes = by->words ? 2 * offsets_bytes : offsets_bytes;
     const int bits = __builtin_ctz((unsigned)n_parts);
     enum sx_status status;
     SX_TRY(cuda_enter(base, &stream));
@@ -98,7 +101,8 @@ static enum sx_status partition(struct sx_stream *base, const struct ordering *b
         SX_GO(one_pass(stream, by, bits, index.values, starts->data));
     else
         SX_GO(two_passes(stream, by->hashes, bits, index.values, starts->data));
-    SX_GO(cuda_download(stream, out_offsets, starts->data, starts_bytes, "offsets of a partition"));
+    SX_GO(cuda_download(stream, out_offsets, starts->data, offsets_bytes, "offsets of a partition"));
+    index.length = out_offsets[n_parts];
     *out_index = index;
     index = (struct sx_tensor){0};
 out:
@@ -115,10 +119,11 @@ enum sx_status sx_cuda_partition(struct sx_stream *base, const struct sx_tensor 
 
 /* Of few parts a digit a row is kept in place of its hash. */
 enum sx_status sx_cuda_partition_keys(struct sx_stream *base, const struct sx_tensor *keys, int n_keys,
-                                      int64_t rows, int n_parts, struct sx_tensor *out_index,
-                                      int64_t *out_offsets) {
-    const struct ordering by = {.keys = keys, .n_keys = n_keys, .rows = rows};
-    if (n_keys > 0 && n_keys <= CUDA_HASH_KEYS && n_parts <= 1 << CUDA_RADIX_FEW_BITS)
+                                      int64_t rows, const struct sx_tensor *words, int n_parts,
+                                      struct sx_tensor *out_index, int64_t *out_offsets) {
+    const struct ordering by = {.keys = keys, .n_keys = n_keys, .rows = rows, .words = words};
+    const int most_parts = 1 << (words ? CUDA_RADIX_FEW_BITS - 1 : CUDA_RADIX_FEW_BITS);
+    if (n_keys > 0 && n_keys <= CUDA_HASH_KEYS && n_parts <= most_parts && (n_parts > 1 || !words))
         return partition(base, &by, n_parts, out_index, out_offsets);
-    return sx_partition_hashed(base, keys, n_keys, rows, n_parts, out_index, out_offsets);
+    return sx_partition_hashed(base, keys, n_keys, rows, words, n_parts, out_index, out_offsets);
 }

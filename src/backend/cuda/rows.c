@@ -418,16 +418,17 @@ out:
     return status;
 }
 
-enum sx_status sx_cuda_bytes_to_send(struct sx_stream *base, struct sx_buffer *buffer, size_t bytes,
-                                     struct sx_buffer **out_buffer) {
+enum sx_status sx_cuda_bytes_to_send(struct sx_stream *base, const struct sx_buffer *buffer, size_t first,
+                                     size_t bytes, struct sx_buffer **out_buffer) {
     static const char why[] = "bytes for other ranks";
     struct cuda_stream *stream;
     struct sx_buffer *message;
     SX_TRY(cuda_enter(base, &stream));
     SX_TRY(cuda_message_create(stream, bytes, &message));
-    enum sx_status status = cuda_check(
-        stream, cudaMemcpyAsync(message->data, buffer->data, bytes, cudaMemcpyDeviceToDevice, stream->handle),
-        why);
+    enum sx_status status = cuda_check(stream,
+                                       cudaMemcpyAsync(message->data, (const char *)buffer->data + first,
+                                                       bytes, cudaMemcpyDeviceToDevice, stream->handle),
+                                       why);
     if (status == SX_OK)
         status = cuda_sync(stream, why);
     if (status != SX_OK) {
