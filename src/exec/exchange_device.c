@@ -104,8 +104,8 @@ enum sx_status exchange_device_send_parts(struct sx_exchange *exchange, struct s
                          begins[n_ranks] - begins[0] - (begins[exchange->rank + 1] - begins[exchange->rank]),
                          bytes, plain_bytes);
     if (own.rows > 0)
-        status = own.rows >= worker->run->options.large_rows ? exchange_keep_for_any(exchange, worker, &own)
-                                                             : exchange_keep(exchange, worker, &own);
+        status = atomic_load(&exchange->is_driven_early) ? exchange_keep_for_any(exchange, worker, &own)
+                                                         : exchange_keep(exchange, worker, &own);
 out:
     sx_batch_release(&own);
     for (int r = 0; r < n_ranks; r++)
