@@ -472,7 +472,7 @@ enum stachio_status stachio_bench_exchange(struct stachio_db *db,
 
 /* How the exchanges of a join go (PystachIO, figure 4). */
 enum stachio_join_variant {
-    STACHIO_JOIN_AUTO,     /* as the last one, but rows without a partner are mostly not sent, as in queries */
+    STACHIO_JOIN_AUTO, /* as the last one, but rows without a partner are mostly not sent, as in queries */
     STACHIO_JOIN_BLOCKING, /* all rows are partitioned, then all are sent, then joined; small messages */
     STACHIO_JOIN_TUNED,    /* the same with large messages */
     STACHIO_JOIN_CHUNKED,  /* rows are partitioned, sent and joined chunk by chunk, at the same time */
