@@ -25,6 +25,10 @@ struct sx_puller_ops {
      * may read its buffer then, and the rank have its own back. */
     SX_MUST_CHECK enum sx_status (*test)(struct sx_puller *puller, int rank, bool *out_ended,
                                          struct sx_error *error);
+    /* A rank is lost: nothing more is read from any, and pulls that `test` has not told the end of end with
+     * an error, once what is under way has. None begins any more. The same thread's; does not wait, and may
+     * be called again. */
+    void (*abandon)(struct sx_puller *puller);
     /* Closes what it has open of other ranks' memory; no pull is under way. The same thread's. */
     void (*let_go)(struct sx_puller *puller);
     /* Pulls have ended, or nobody asks for what they bring. Unless a rank is lost, all have let go. */

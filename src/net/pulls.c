@@ -192,35 +192,42 @@ static void land(struct sx_pulls *pulls, int rank, bool came) {
     sx_kept_release(kept);
 }
 
-/* Whether any has ended. */
+/* Whether any has ended. None is looked at behind one that fails: a rank may be lost, see `run`. */
 static bool land_some(struct sx_pulls *pulls) {
-    bool any = false;
-    for (int r = 0; r < pulls->net->size; r++) {
+    bool any = false, is_fine = true;
+    for (int r = 0; is_fine && r < pulls->net->size; r++) {
         struct sx_error error = {0};
         bool has_ended = true;
         if (!pulls->of[r].pulls.first)
             continue;
-        const enum sx_status status = pulls->puller->ops->test(pulls->puller, r, &has_ended, &error);
-        if (status != SX_OK)
+        is_fine = pulls->puller->ops->test(pulls->puller, r, &has_ended, &error) == SX_OK;
+        if (!is_fine)
             fail(pulls, &error);
         if (has_ended)
-            land(pulls, r, status == SX_OK);
+            land(pulls, r, is_fine);
         any = any || has_ended;
     }
     return any;
 }
 
-/* Until one has ended, or something else has changed. */
+static bool has_changed(const struct sx_pulls *pulls, unsigned seen) {
+    return atomic_load(&pulls->net->n_changes) != seen;
+}
+
+/* Until one has ended, or something else has changed: maybe a rank is lost, so nothing is issued then. */
 static void look(struct sx_pulls *pulls, unsigned seen) {
     enum { SPIN_NS = 200000, SLEEP_NS = 20000 };
     const struct timespec moment = {.tv_nsec = SLEEP_NS};
     const int64_t spin_ns = sx_net_spin_ns(pulls->net) > 0 ? sx_look_ns(SPIN_NS) : 0,
                   began_ns = sx_clock_ns();
-    while (!land_some(pulls) && atomic_load(&pulls->net->n_changes) == seen)
+    while (!land_some(pulls) && !has_changed(pulls, seen)) {
         if (sx_clock_ns() - began_ns < spin_ns)
             sched_yield();
         else
             nanosleep(&moment, NULL);
+        if (has_changed(pulls, seen))
+            return;
+    }
 }
 
 /* Nobody will tell that they are taken. With the lock held, which it gives up meanwhile. */
@@ -251,8 +258,10 @@ static void *run(void *context) {
     pthread_mutex_lock(&net->lock);
     while (!pulls->is_stopping || pulls->n_under_way > 0) {
         const unsigned seen = atomic_load(&net->n_changes);
-        if (net->is_lost)
+        if (net->is_lost) {
+            pulls->puller->ops->abandon(pulls->puller);
             drop_offered(pulls);
+        }
         struct sx_kept *offer = sx_kept_pop(&pulls->incoming);
         if (!offer && pulls->n_under_way == 0) {
             if (pulls->lets_go)
@@ -263,8 +272,8 @@ static void *run(void *context) {
         }
         pthread_mutex_unlock(&net->lock);
         if (offer) {
+            (void)land_some(pulls); /* first: beginning may find a rank lost */
             begin(pulls, offer);
-            (void)land_some(pulls);
         } else {
             look(pulls, seen);
         }

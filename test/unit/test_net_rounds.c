@@ -344,6 +344,74 @@ static void killed(struct rank *rank) {
     sx_channel_destroy(channel);
 }
 
+enum { LEFT_BYTES = 30000, LEFT_EACH = 2 /* messages from each of two ranks */ };
+
+static void wait_until(const atomic_int *count, int at_least) {
+    while (atomic_load(count) < at_least)
+        sched_yield();
+}
+
+static void send_left(struct rank *rank, struct sx_channel *channel) {
+    for (int i = 0; i < LEFT_EACH; i++) {
+        struct sx_net_message message = {.bytes = LEFT_BYTES, .on_device = true};
+        assert(sx_buffer_create(rank->pool, LEFT_BYTES, &message.buffer, NULL) == SX_OK);
+        memset(message.buffer->data, 1, LEFT_BYTES);
+        assert(sx_channel_send(channel, &message, 1, NULL) == SX_OK);
+    }
+}
+
+/* Rank 0 has read a slice of rank 2's. More may be read again when its thread hangs in a call for this rank;
+ * else let_read sees to that. */
+static void leave_meanwhile(struct rank *rank, struct sx_channel *channel) {
+    wait_until(&puller_hall.n_begun, LEFT_EACH);
+    wait_until(&puller_hall.n_slices, 1);
+    send_left(rank, channel);
+    if (puller_fails == PULLER_NONE) {
+        wait_until(&puller_hall.n_begun, 2 * LEFT_EACH);
+    } else {
+        wait_until(&puller_hall.n_failing, 1);
+        atomic_store(&puller_hall.slices_left, -1);
+    }
+    sx_net_local_kill(rank->net);
+}
+
+/* Slices may be read again once rank 0's thread must have seen the loss: it looks at two pulls in between. */
+static void let_read(void) {
+    const int seen = atomic_load(&puller_hall.n_looks);
+    while (atomic_load(&puller_hall.n_failed) == 0 && atomic_load(&puller_hall.n_looks) < seen + 4)
+        sched_yield();
+    atomic_store(&puller_hall.slices_left, -1);
+}
+
+static void left_unread(struct rank *rank) {
+    const int me = sx_net_rank(rank->net);
+    set_link(rank, -1, -1);
+    struct sx_channel *channel = open_channel(rank, 100000);
+    meet(rank);
+    if (me == 1)
+        leave_meanwhile(rank, channel);
+    else if (me == 2)
+        send_left(rank, channel);
+    while (sx_net_check(rank->net, NULL) == SX_OK)
+        sched_yield();
+    if (me == 0 && puller_fails == PULLER_NONE)
+        let_read();
+    sx_channel_destroy(channel);
+}
+
+/* Once a rank is lost nothing is read of any, and all pulls that have begun end. */
+static void test_left_unread(void) {
+    for (int call = PULLER_NONE; pulls && call <= PULLER_TEST; call++) {
+        puller_fails = (enum puller_call)call;
+        atomic_store(&puller_hall.slices_left, 1);
+        run_ranks(3, left_unread);
+        assert(atomic_load(&puller_hall.n_slices) == 1);
+        assert(atomic_load(&puller_hall.n_failed) == atomic_load(&puller_hall.n_begun));
+        clear_hall();
+    }
+    puller_fails = PULLER_NONE;
+}
+
 static void test_all(void) {
     test_all_to_all();
     clear_hall();
@@ -356,6 +424,7 @@ static void test_all(void) {
     }
     run_ranks(3, killed);
     clear_hall();
+    test_left_unread();
     puller_copies = false;
 }
 

@@ -207,5 +207,16 @@ enum sx_status peer_copies_test(struct peer_copies *copies, int rank, bool *out_
     copy->next = copies->spare;
     copies->spare = copy;
     tell_clock(copies);
+    if (copies->is_abandoned)
+        return sx_error_set(error, SX_RANK_LOST, "a copy of another GPU's memory has been given up");
     return result == cudaSuccess ? SX_OK : peer_fail(error, result, "a copy of another GPU's memory");
+}
+
+void peer_copies_abandon(struct peer_copies *copies) {
+    copies->is_abandoned = true;
+    for (int r = 0; r < copies->size; r++) {
+        for (struct peer_copy *copy = copies->of[r].issuing; copy; copy = copy->next)
+            copy->left_bytes = 0;
+        copies->of[r].issuing = NULL;
+    }
 }

@@ -28,6 +28,7 @@ struct peer_copies {
     struct peer_slice slices[PEER_SLICES]; /* a ring */
     int first_slice, n_slices;
     struct peer_copy *spare;
+    bool is_abandoned;
 };
 
 /* `rank`: this one, of `size`. */
@@ -48,6 +49,10 @@ SX_MUST_CHECK enum sx_status peer_copies_add(struct peer_copies *copies, int ran
  */
 SX_MUST_CHECK enum sx_status peer_copies_test(struct peer_copies *copies, int rank, bool *out_ended,
                                               struct sx_error *error);
+
+/* Nothing more is issued: all copies end with an error, once their slices under way have. None is added any
+ * more. */
+void peer_copies_abandon(struct peer_copies *copies);
 
 /* What CUDA could not do. */
 enum sx_status peer_fail(struct sx_error *error, cudaError_t result, const char *what);

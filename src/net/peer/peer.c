@@ -202,6 +202,10 @@ static enum sx_status test(struct sx_puller *base, int rank, bool *out_ended, st
     return peer_copies_test(&((struct peer_puller *)base)->copies, rank, out_ended, error);
 }
 
+static void abandon(struct sx_puller *base) {
+    peer_copies_abandon(&((struct peer_puller *)base)->copies);
+}
+
 static void close_slabs(struct opened *opened) {
     for (size_t i = 0; i < opened->n; i++)
         if (opened->memory[i])
@@ -298,7 +302,7 @@ static void destroy(struct sx_puller *base) {
 }
 
 static const struct sx_puller_ops ops = {
-    .tell = tell, .start = start, .test = test, .let_go = let_go, .destroy = destroy};
+    .tell = tell, .start = start, .test = test, .abandon = abandon, .let_go = let_go, .destroy = destroy};
 
 /* The driver's pool has as much memory as messages that come may take: fresh memory takes 4 ms and more a GB,
  * for which pulls would wait. Without it all goes on. (The emulator has no pool.) */
