@@ -56,7 +56,7 @@ static void add_column(int32_t column, void *context) {
 /* See struct exchange_filter. Where another filter has the same name, that costs time only. */
 static enum sx_status name_probe(struct exchange_filter *filter, const struct sx_run *run,
                                  const struct sx_plan *probe, struct sx_error *error) {
-    struct naming naming = {.child = probe->children[0], .name = 1};
+    struct naming naming = {.child = probe->children[0], .name = UINT64_C(0xcbf29ce484222325)};
     uint64_t files = 0;
     for (int32_t k = 0; k < probe->u.exchange.n_keys; k++)
         sx_expression_columns(probe->u.exchange.keys[k], add_column, &naming);
