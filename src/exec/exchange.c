@@ -204,9 +204,13 @@ static enum sx_status exchange_next(struct sx_source *source, struct sx_worker *
                                     struct sx_batch *out_batch, bool *out_done) {
     struct sx_exchange *exchange = (struct sx_exchange *)source;
     SX_TRY(next_whole(exchange, worker, out_batch, out_done));
-    const bool is_to_add = exchange->is_build && exchange_filter_is_pending(exchange->join->filter) &&
-                           !*out_done && !worker->is_starved;
-    return is_to_add ? exchange_filter_add(exchange, worker, out_batch) : SX_OK;
+    if (!exchange->is_build || !exchange_filter_is_pending(exchange->join->filter) || *out_done ||
+        worker->is_starved)
+        return SX_OK;
+    const enum sx_status status = exchange_filter_add(exchange, worker, out_batch);
+    if (status != SX_OK)
+        sx_batch_release(out_batch);
+    return status;
 }
 
 /* ---- opening ---- */
