@@ -53,8 +53,8 @@ static enum sx_status take_messages(struct sx_worker *worker, struct sx_channel 
         const int64_t n_events = sx_events_count(events);
         while (*n < most && sx_channel_receive(channel, &messages[*n]))
             (*n)++;
-        if (sx_channel_ended(channel) && sx_channel_unsent_bytes(channel) == 0)
-            return SX_OK;
+        if (*n == most && sx_channel_ended(channel) && sx_channel_unsent_bytes(channel) == 0)
+            return SX_OK; /* a rank that has failed ends without a message, and is heard of soon */
         SX_TRY(sx_check_cancel(worker));
         sx_events_wait(events, n_events, WAIT_MS);
     }

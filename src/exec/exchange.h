@@ -18,7 +18,7 @@ enum exchange_mode {
 struct exchange_own {
     struct sx_batch batch;
     int64_t sequence;
-    bool is_there; /* nothing is to be done for it any more by its worker's stream: others may take it */
+    bool is_for_any; /* others may take it: its worker's stream is through with it */
 };
 
 /* Those that a worker has kept, oldest first; who has nothing else to do takes another one's. */
@@ -143,13 +143,13 @@ void exchange_owns_release(struct exchange_owns *owns);
 /* The rows stay on this rank; taken over, unless it fails. */
 SX_MUST_CHECK enum sx_status exchange_keep(struct sx_exchange *exchange, struct sx_worker *worker,
                                            struct sx_batch *batch);
-/* The same; on a device any worker may go on with them: this waits for what makes them. */
+/* The same, but any worker may go on with them, in any order: this waits for what makes them. */
 SX_MUST_CHECK enum sx_status exchange_keep_for_any(struct sx_exchange *exchange, struct sx_worker *worker,
                                                    struct sx_batch *batch);
 /* Of what the worker itself has kept. */
 bool exchange_has_own(struct sx_exchange *exchange, const struct sx_worker *worker);
 bool exchange_take_own(struct sx_exchange *exchange, struct sx_worker *worker, struct sx_batch *out_batch);
-/* What another one has not come to yet. */
+/* What another one has kept for any and not come to yet. */
 bool exchange_take_anothers(struct sx_exchange *exchange, struct sx_worker *worker,
                             struct sx_batch *out_batch);
 

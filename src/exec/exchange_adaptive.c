@@ -33,9 +33,8 @@ static enum sx_status gather_sizes(struct sx_exchange *exchange, struct sx_worke
     if (status == SX_OK)
         *out_all = sizes[0];
     for (int r = 1; status == SX_OK && r < exchange->n_ranks; r++) {
-        const size_t bytes = sizes[r].filter.most_bytes;
         out_all->rows += sizes[r].rows;
-        out_all->filter.most_bytes = bytes < out_all->filter.most_bytes ? bytes : out_all->filter.most_bytes;
+        exchange_filter_agree(&sizes[r].filter, &out_all->filter);
     }
     sx_arena_release(&arena);
     return status;

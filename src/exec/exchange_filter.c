@@ -69,7 +69,7 @@ static enum sx_status name_probe(struct exchange_filter *filter, const struct sx
 
 enum sx_status exchange_filter_create(struct sx_exchange *exchange, struct sx_run *run,
                                       struct sx_error *error) {
-    if (!is_possible(exchange->join->plan))
+    if (run->options.filter_rows < 0 || !is_possible(exchange->join->plan))
         return SX_OK;
     struct exchange_filter *filter = SX_ARENA_NEW(&run->arena, struct exchange_filter);
     if (filter)
@@ -95,6 +95,13 @@ struct exchange_filter_terms exchange_filter_terms(const struct sx_exchange *exc
         .most_bytes = run->options.filter_bytes,
         .least_rows = run->options.filter_rows,
         .useless_rows = filter && memory ? sx_filter_memory_find(memory, filter->probe) : 0};
+}
+
+void exchange_filter_agree(const struct exchange_filter_terms *terms, struct exchange_filter_terms *all) {
+    if (terms->most_bytes < all->most_bytes)
+        all->most_bytes = terms->most_bytes;
+    if (terms->useless_rows != all->useless_rows)
+        all->useless_rows = 0;
 }
 
 /* Each rank's part of n_runs equal runs of words, which it gets of the hashes' range, too. */

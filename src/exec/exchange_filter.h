@@ -12,8 +12,9 @@
 /* What a rank has to say about it. */
 struct exchange_filter_terms {
     size_t most_bytes;    /* the least of all ranks' counts */
-    int64_t least_rows;   /* of the build side; < 0: never; rank 0's counts, and so it does of */
-    int64_t useless_rows; /* a build side whose filter dropped too little in an earlier query; 0: none */
+    int64_t least_rows;   /* of the build side; < 0: never; rank 0's counts */
+    int64_t useless_rows; /* a build side whose filter dropped too little in an earlier query, by all ranks'
+                           * word: each has other rows; 0: none */
 };
 
 struct exchange_filter {
@@ -33,7 +34,9 @@ void exchange_filter_release(struct exchange_filter *filter);
 /* This rank's, of the build side's exchange. */
 struct exchange_filter_terms exchange_filter_terms(const struct sx_exchange *exchange,
                                                    const struct sx_run *run);
-/* An empty one for a build side of so many rows, if the terms (of rank 0, most_bytes of all) allow it. */
+/* Takes another rank's into those of rank 0. */
+void exchange_filter_agree(const struct exchange_filter_terms *terms, struct exchange_filter_terms *all);
+/* An empty one for a build side of so many rows, if all ranks' terms allow it. */
 SX_MUST_CHECK enum sx_status exchange_filter_open(struct sx_exchange *exchange, struct sx_worker *worker,
                                                   int64_t rows, const struct exchange_filter_terms *terms);
 /* Adds the keys of build rows that have come. */
@@ -51,7 +54,7 @@ void exchange_filter_count(struct exchange_filter *filter, int64_t in, int64_t o
 
 /* After a run: what a later query of the same tables should know. */
 void exchange_filter_remember(const struct exchange_filter *filter, const struct sx_run *run);
-/* ", filter of 3.0 MB: 51 % passed"; "": there is none; NULL: no memory. */
+/* ", filter of 3.0 MB: 51 % of 1000 rows passed"; "": none was asked; NULL: no memory. */
 const char *exchange_filter_tell(const struct exchange_filter *filter, struct sx_arena *arena);
 
 #endif

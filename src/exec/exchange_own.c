@@ -1,6 +1,7 @@
 /* Rows that stay on their rank: from the worker that has sent the others' on to the pipeline behind the
- * exchange, mostly by the same worker. A worker that drives early (exchange.c) keeps all batches, and would
- * go on with one after another while the others have nothing to do. */
+ * exchange by the same worker, so that batches with equal sequence numbers stay in their order. But a worker
+ * that drives early (exchange.c) keeps all of its rank's batches, and would go on with one after another
+ * while the others have nothing to do: these are for any, since rows by hash have no order. */
 #include <stdlib.h>
 
 #include "base/array.h"
@@ -35,9 +36,9 @@ static enum sx_status put(struct exchange_owns *owns, const struct exchange_own 
 }
 
 static enum sx_status keep(struct sx_exchange *exchange, struct sx_worker *worker, struct sx_batch *batch,
-                           bool is_there) {
+                           bool is_for_any) {
     struct exchange_owns *owns = &exchange->workers[worker->index].own;
-    const struct exchange_own own = {*batch, exchange_place(exchange, worker), is_there};
+    const struct exchange_own own = {*batch, exchange_place(exchange, worker), is_for_any};
     pthread_mutex_lock(&owns->lock);
     const enum sx_status status = put(owns, &own, sx_worker_error(worker));
     pthread_mutex_unlock(&owns->lock);
@@ -48,7 +49,7 @@ static enum sx_status keep(struct sx_exchange *exchange, struct sx_worker *worke
 }
 
 enum sx_status exchange_keep(struct sx_exchange *exchange, struct sx_worker *worker, struct sx_batch *batch) {
-    return keep(exchange, worker, batch, worker->stream->backend->traits.is_host);
+    return keep(exchange, worker, batch, false);
 }
 
 enum sx_status exchange_keep_for_any(struct sx_exchange *exchange, struct sx_worker *worker,
@@ -65,10 +66,10 @@ bool exchange_has_own(struct sx_exchange *exchange, const struct sx_worker *work
     return has;
 }
 
-/* The oldest, if there is one and, for another worker, it is there. */
+/* The oldest, if there is one that the worker may have. */
 static bool take(struct exchange_owns *owns, bool is_another, struct exchange_own *out_own) {
     pthread_mutex_lock(&owns->lock);
-    const bool takes = owns->first < owns->end && (!is_another || owns->list[owns->first].is_there);
+    const bool takes = owns->first < owns->end && (!is_another || owns->list[owns->first].is_for_any);
     if (takes)
         *out_own = owns->list[owns->first++];
     pthread_mutex_unlock(&owns->lock);

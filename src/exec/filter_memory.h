@@ -1,5 +1,5 @@
 /* Filters of exchanges (exchange_filter.h) that nearly all probe rows have passed, for later queries of the
- * same tables: to make one takes time. Each rank remembers its own. Not thread-safe. */
+ * same tables: to make one takes time. Each rank remembers its own; what all say counts. Not thread-safe. */
 #ifndef SX_EXEC_FILTER_MEMORY_H
 #define SX_EXEC_FILTER_MEMORY_H
 

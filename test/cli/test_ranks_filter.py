@@ -74,8 +74,8 @@ def environment(ranks, rows="0", devices=0):
     return settings
 
 
-def check_query(tables, sql, settings):
-    check_equal(tables, DuckDB(tables), sql, "--fallback", "forbid", "--threads", "3", env=settings)
+def check_query(tables, sql, settings, *options):
+    check_equal(tables, DuckDB(tables), sql, "--fallback", "forbid", "--threads", "3", *options, env=settings)
 
 
 def filters(tables, sql, settings):
@@ -98,7 +98,7 @@ def check_without(tables):
 
 def check_given_up(tables, settings):
     """A filter that all rows pass is not asked to the end (a GPU has all in one batch), nor made again for the next query of the tables."""
-    out = run_stachio([*tables.options(), "-c", "; ".join([IN_ALL] * 3), "--analyze"], env=settings).succeeded().out.decode()
+    out = run_stachio([*tables.options(), "-c", "; ".join([IN_ALL] * 3), "--analyze", "--threads", "2"], env=settings).succeeded().out.decode()
     asked = re.findall(r"filter of [\d.]+ MB: (\d+) % of (\d+) rows passed", out)
     most = MANY_ROWS / 2 if os.environ.get("STACHIO_DEVICE") == "cuda" else MANY_ROWS / 2 / 1.2
     require(len(asked) == 1 and asked[0][0] == "100" and int(asked[0][1]) <= most, f"{asked}: {out}")
@@ -123,6 +123,9 @@ def main():
             checks.run_all([(f"{sql}, {way}", functools.partial(check_query, tables, sql, settings)) for sql in QUERIES])
             with checks.case(f"--analyze, {way}"):
                 check_told(tables, settings)
+        for options in (("--overlap", "combined"), ("--overlap", "blocking"), ("--shuffle", "two-level")):
+            settings = environment(5) | {"STACHIO_LOCAL_NODES": "2"}
+            checks.run_all([(f"{sql}, {' '.join(options)}", functools.partial(check_query, tables, sql, settings, *options)) for sql in QUERIES[:4]])
         with checks.case("no filter"):
             check_without(tables)
         with checks.case("a filter that drops nothing"):
