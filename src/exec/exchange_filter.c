@@ -154,7 +154,7 @@ bool exchange_filter_is_pending(const struct exchange_filter *filter) {
     return filter && filter->words.length > 0 && !atomic_load(&filter->is_whole);
 }
 
-/* To ask costs about as much as to send a fourth of the rows. */
+/* To ask costs about as much as to send a fourth of the rows (a guess). */
 static bool drops_little(const struct exchange_filter *filter) {
     const int64_t in = atomic_load_explicit(&filter->in, memory_order_relaxed),
                   out = atomic_load_explicit(&filter->out, memory_order_relaxed);
