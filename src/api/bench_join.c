@@ -185,8 +185,9 @@ static struct sx_exec_options run_options(struct join_bench *bench,
     options.tables = tables;
     options.n_tables = SX_BENCH_TABLES;
     options.filter_memory = &bench->filters;
-    options.broadcast_bytes = -1;                     /* both tables are repartitioned, however small */
-    if (bench->options->variant != STACHIO_JOIN_AUTO) /* these send all rows */
+    options.broadcast_bytes = -1; /* both tables are repartitioned, however small */
+    /* The others send all rows. */
+    if (bench->options->variant != STACHIO_JOIN_AUTO)
         options.filter_rows = -1;
     options.overlap = overlaps[bench->options->variant];
     options.message_bytes = (size_t)bench->options->message_bytes;

@@ -72,7 +72,7 @@ static int64_t filter_rows(void) {
     return sx_environment_integer("STACHIO_FILTER_ROWS", 1 << 20);
 }
 
-/* It saves time, not memory. */
+/* It saves time, so it may not take much memory. */
 static size_t filter_bytes(const struct stachio_db *db) {
     enum { PART = 32 };
     const size_t most = (size_t)512 << 20, limit = sx_db_memory(db).limit_bytes;

@@ -21,7 +21,7 @@ struct exchange_own {
     bool is_for_any; /* others may take it: its worker's stream is through with it */
 };
 
-/* Those that a worker has kept, oldest first; who has nothing else to do takes another one's. */
+/* Those that a worker has kept, oldest first. */
 struct exchange_owns {
     pthread_mutex_t lock;
     struct exchange_own *list; /* [first, end) */

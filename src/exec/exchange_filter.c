@@ -55,7 +55,12 @@ static void add_column(int32_t column, void *context) {
 
 /* See struct exchange_filter. Where another filter has the same name, that costs time only. */
 static enum sx_status name_probe(struct exchange_filter *filter, const struct sx_run *run,
-                                 const struct sx_plan *probe, struct sx_error *error) {
+                                 const struct sx_join_build *join, struct sx_error *error) {
+    if (join->skew) {
+        filter->probe = join->skew->sample_name;
+        return SX_OK;
+    }
+    const struct sx_plan *probe = join->plan->children[0];
     struct naming naming = {.child = probe->children[0], .name = UINT64_C(0xcbf29ce484222325)};
     uint64_t files = 0;
     for (int32_t k = 0; k < probe->u.exchange.n_keys; k++)
@@ -69,7 +74,7 @@ static enum sx_status name_probe(struct exchange_filter *filter, const struct sx
 
 enum sx_status exchange_filter_create(struct sx_exchange *exchange, struct sx_run *run,
                                       struct sx_error *error) {
-    if (run->options.filter_rows < 0 || !is_possible(exchange->join->plan))
+    if (!is_possible(exchange->join->plan))
         return SX_OK;
     struct exchange_filter *filter = SX_ARENA_NEW(&run->arena, struct exchange_filter);
     if (filter)
@@ -77,7 +82,7 @@ enum sx_status exchange_filter_create(struct sx_exchange *exchange, struct sx_ru
     if (!filter || !filter->spans)
         return sx_no_memory(error, "an exchange");
     exchange->join->filter = filter;
-    return name_probe(filter, run, exchange->join->plan->children[0], error);
+    return name_probe(filter, run, exchange->join, error);
 }
 
 void exchange_filter_release(struct exchange_filter *filter) {

@@ -50,6 +50,14 @@ def check_configuration(directory):
     require(not is_cpu or "status 0 2" in err and "status 1 2" in err and "cache device" in err, err)
 
 
+def check_filters_differ():
+    """Whether probe rows are filtered rank 0's environment says: ranks that went by their own would wait for each other."""
+    join = f"{STACHIO} bench join --build 100k --probe 400k --runs 1 --threads 1"
+    for rows in (("0", "-1"), ("-1", "0")):
+        _, _, err = run_ranks(2, per_rank(*(f"STACHIO_FILTER_ROWS={n} {join}" for n in rows)))
+        require("status 0 0" in err and "status 1 0" in err, err)
+
+
 def check_files(directory):
     """Ranks with a directory each under the same name: copies, then what another program made of the same rows on rank 1."""
     for rank in range(3):
@@ -210,6 +218,8 @@ def main():
                 check_processors(directory)
         with checks.case("configurations that differ"):
             check_configuration(directory)
+        with checks.case("filters that differ"):
+            check_filters_differ()
         with checks.case("files that differ"):
             check_files(directory)
         with checks.case("no way between ranks"):
