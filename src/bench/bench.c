@@ -51,7 +51,7 @@ static void measure_copy(struct bench *bench) {
 enum sx_status sx_bench_primitives(const struct sx_bench_options *options, int n_workers,
                                    struct sx_error *error) {
     static void (*const families[])(struct bench *, int64_t) = {
-        bench_expressions, bench_moves, bench_hashes, bench_groups, bench_joins, bench_sorts,
+        bench_expressions, bench_moves, bench_hashes, bench_rows, bench_groups, bench_joins, bench_sorts,
     };
     struct bench bench = {.options = options};
     enum sx_status status = create(&bench, n_workers, error);

@@ -115,6 +115,7 @@ void bench_expressions(struct bench *bench, int64_t rows);
 void bench_moves(struct bench *bench, int64_t rows);
 void bench_hashes(struct bench *bench, int64_t rows);
 void bench_groups(struct bench *bench, int64_t rows);
+void bench_rows(struct bench *bench, int64_t rows);
 void bench_joins(struct bench *bench, int64_t rows);
 void bench_sorts(struct bench *bench, int64_t rows);
 

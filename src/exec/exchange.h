@@ -64,6 +64,7 @@ struct exchange_device_packing {
     bool is_on;
     int64_t looked_ns; /* 0: never */
     struct sx_net_pace pace;
+    struct sx_rows_narrow *narrow; /* what is known of the columns; NULL: nothing yet */
 };
 
 struct exchange_worker {
@@ -189,6 +190,11 @@ bool exchange_device_packs(struct sx_exchange *exchange, struct sx_worker *worke
 /* Frames of a batch, ready to be sent: `rows` in them all, and their bytes, packed or not. */
 void exchange_device_note(struct sx_exchange *exchange, bool packs, int64_t rows, size_t bytes,
                           size_t plain_bytes);
+/* What is known of the columns for a batch of so many rows, for rows_pack, and what it has found out of them.
+ * *out_narrow: from malloc; NULL: none of them is to be NARROW. */
+SX_MUST_CHECK enum sx_status exchange_device_narrow(struct sx_exchange *exchange, struct sx_worker *worker,
+                                                    int64_t rows, struct sx_rows_narrow **out_narrow);
+void exchange_device_note_narrow(struct sx_exchange *exchange, const struct sx_rows_narrow *narrow);
 /* Decides anew, by the link's pace and the time that the device's memory takes for a byte. */
 void exchange_device_decide(struct exchange_device_packing *packing, const struct sx_net_pace *pace,
                             double memory_ns_a_byte, int64_t now_ns);

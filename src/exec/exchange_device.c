@@ -67,7 +67,7 @@ enum sx_status exchange_device_send_whole(struct sx_exchange *exchange, struct s
     struct sx_batch none;
     size_t plain_bytes;
     SX_TRY(sx_ops(worker)->rows_pack(worker->stream, batch, &parts, exchange_place(exchange, worker), packs,
-                                     &frame, &plain_bytes, &none));
+                                     NULL, &frame, &plain_bytes, &none));
     if (!frame)
         return SX_OK;
     struct sx_net_message *messages = make_list(exchange, worker);
@@ -93,12 +93,16 @@ enum sx_status exchange_device_send_parts(struct sx_exchange *exchange, struct s
     const bool packs = exchange_device_packs(exchange, worker);
     size_t bytes = 0, plain_bytes;
     struct sx_batch own = {0};
+    struct sx_rows_narrow *narrow = NULL;
     struct sx_buffer **frames = calloc((size_t)n_ranks + 1, sizeof(struct sx_buffer *));
     enum sx_status status = SX_OK;
     if (!frames)
         return sx_no_memory(sx_worker_error(worker), "a list of frames");
+    SX_GO(exchange_device_narrow(exchange, worker, batch->rows, &narrow));
     SX_GO(sx_ops(worker)->rows_pack(worker->stream, batch, parts, exchange_place(exchange, worker), packs,
-                                    frames, &plain_bytes, &own));
+                                    narrow, frames, &plain_bytes, &own));
+    if (narrow)
+        exchange_device_note_narrow(exchange, narrow);
     SX_GO(send_frames(exchange, worker, frames, &bytes));
     exchange_device_note(exchange, packs,
                          begins[n_ranks] - begins[0] - (begins[exchange->rank + 1] - begins[exchange->rank]),
@@ -111,6 +115,7 @@ out:
     for (int r = 0; r < n_ranks; r++)
         sx_buffer_release(frames[r]);
     free(frames);
+    free(narrow);
     return status;
 }
 

@@ -1,8 +1,15 @@
 /* Whether frames of a device are packed: where the link is the bound, and the bytes that need not travel are
  * worth more than what packing and unpacking move in the device's memory. (Not by the time that packing takes
- * on the host's clock: packing waits for the device, and so for all that was asked of it before.) */
+ * on the host's clock: packing waits for the device, and so for all that was asked of it before.) And which
+ * columns of large batches are NARROW where they are not packed: all that can be, since to make offsets and
+ * to add the base again moves no more bytes in both devices' memories than values do that are as wide
+ * everywhere. */
+#include <stdlib.h>
+#include <string.h>
+
 #include "base/clock.h"
 #include "exec/exchange.h"
+#include "tensor/rows.h"
 
 enum {
     LOOK_NS = 5000000, /* from one look at the pace to the next */
@@ -28,6 +35,7 @@ void exchange_device_packing_init(struct exchange_device_packing *packing) {
 
 void exchange_device_packing_release(struct exchange_device_packing *packing) {
     pthread_mutex_destroy(&packing->lock);
+    free(packing->narrow);
 }
 
 static enum sx_net_way way_of(const struct sx_exchange *exchange, const struct sx_worker *worker) {
@@ -95,5 +103,37 @@ void exchange_device_note(struct sx_exchange *exchange, bool packs, int64_t rows
     packing->row_bytes[0] = (double)plain_bytes / (double)rows;
     if (packs)
         packing->row_bytes[1] = (double)bytes / (double)rows;
+    pthread_mutex_unlock(&packing->lock);
+}
+
+/* ---- narrow columns ---- */
+
+enum sx_status exchange_device_narrow(struct sx_exchange *exchange, struct sx_worker *worker, int64_t rows,
+                                      struct sx_rows_narrow **out_narrow) {
+    struct exchange_device_packing *packing = &exchange->device_packing;
+    const size_t n = (size_t)exchange->plan->n_columns;
+    *out_narrow = NULL;
+    if (exchange->compression == SX_COMPRESSION_OFF || rows < worker->run->options.large_rows)
+        return SX_OK;
+    struct sx_rows_narrow *narrow = calloc(n + 1, sizeof *narrow);
+    if (!narrow)
+        return sx_no_memory(sx_worker_error(worker), "what is known of columns");
+    pthread_mutex_lock(&packing->lock);
+    if (packing->narrow)
+        memcpy(narrow, packing->narrow, n * sizeof *narrow);
+    pthread_mutex_unlock(&packing->lock);
+    *out_narrow = narrow;
+    return SX_OK;
+}
+
+void exchange_device_note_narrow(struct sx_exchange *exchange, const struct sx_rows_narrow *narrow) {
+    struct exchange_device_packing *packing = &exchange->device_packing;
+    const size_t n = (size_t)exchange->plan->n_columns;
+    pthread_mutex_lock(&packing->lock);
+    if (!packing->narrow)
+        packing->narrow = calloc(n + 1, sizeof *packing->narrow);
+    for (size_t c = 0; packing->narrow && c < n; c++)
+        if (narrow[c].fit == SX_ROWS_FITS_NOT || packing->narrow[c].fit == SX_ROWS_FIT_UNKNOWN)
+            packing->narrow[c] = narrow[c];
     pthread_mutex_unlock(&packing->lock);
 }

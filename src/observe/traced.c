@@ -102,9 +102,9 @@ static int64_t rows_of_parts(const struct sx_column_read *read) {
       (stream, hashes, words, out_selection))                                                               \
     X(rows_pack, batch->rows_bound,                                                                         \
       (struct sx_stream * stream, const struct sx_batch *batch, const struct sx_row_parts *parts,           \
-       int64_t sequence, bool packs, struct sx_buffer **out_parts, size_t *out_plain_bytes,                 \
-       struct sx_batch *out_own),                                                                           \
-      (stream, batch, parts, sequence, packs, out_parts, out_plain_bytes, out_own))                         \
+       int64_t sequence, bool packs, struct sx_rows_narrow *narrow, struct sx_buffer **out_parts,           \
+       size_t *out_plain_bytes, struct sx_batch *out_own),                                                  \
+      (stream, batch, parts, sequence, packs, narrow, out_parts, out_plain_bytes, out_own))                 \
     X(rows_unpack, 0,                                                                                       \
       (struct sx_stream * stream, struct sx_buffer * frame, size_t bytes, const struct sx_type *types,      \
        int n_columns, struct sx_batch *out_batch, int64_t *out_sequence),                                   \

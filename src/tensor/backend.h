@@ -21,6 +21,7 @@
 
 struct sx_backend;
 struct sx_lane;
+struct sx_rows_narrow;
 
 struct sx_stream {
     const struct sx_backend *backend;
@@ -274,13 +275,14 @@ struct sx_backend_ops {
 
     /* -- rows as bytes, for other ranks -- */
     /* One frame (tensor/rows.h) in the backend's memory for each part but the own one that has rows:
-     * out_parts[p], else NULL. With `packs` columns are PACKED where that is worth it; *out_plain_bytes: what
-     * the frames would take without. They are there when the call returns, for whoever reads them. *out_own:
-     * the own part's rows; zeroed if it has none. */
+     * out_parts[p], else NULL. With `packs` columns are PACKED where that is worth it; else, unless
+     * `narrow` is NULL, those may be NARROW that fit, and what is found out of each of them is put there.
+     * *out_plain_bytes: what the frames would take PLAIN. They are there when the call returns, for whoever
+     * reads them. *out_own: the own part's rows; zeroed if it has none. */
     SX_MUST_CHECK enum sx_status (*rows_pack)(struct sx_stream *stream, const struct sx_batch *batch,
                                               const struct sx_row_parts *parts, int64_t sequence, bool packs,
-                                              struct sx_buffer **out_parts, size_t *out_plain_bytes,
-                                              struct sx_batch *out_own);
+                                              struct sx_rows_narrow *narrow, struct sx_buffer **out_parts,
+                                              size_t *out_plain_bytes, struct sx_batch *out_own);
     /* The frame of `bytes` bytes at the begin of a buffer of the backend's memory, which no work writes any
      * more, as a batch that keeps the buffer: values are not copied, but for PACKED columns. Views of strings
      * are changed in it, once. SX_INTERNAL: it is no such frame; what is within columns may be told at the

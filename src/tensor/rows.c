@@ -61,6 +61,37 @@ enum sx_status sx_rows_add_dictionary(const struct sx_rows_column *place, struct
     return SX_OK;
 }
 
+/* ---- narrow columns ---- */
+
+bool sx_rows_can_narrow(struct sx_type type) {
+    switch (sx_type_phys(type)) {
+    case SX_PHYS_I64:
+    case SX_PHYS_U64:
+    case SX_PHYS_I128:
+    case SX_PHYS_U128: return true;
+    default: return false;
+    }
+}
+
+struct sx_rows_narrow sx_rows_narrow_of(size_t width_bytes, int64_t least, int64_t most) {
+    const uint64_t span = (uint64_t)most - (uint64_t)least;
+    if (least > most || (width_bytes <= HALF_BYTES && span > UINT32_MAX))
+        return (struct sx_rows_narrow){.fit = SX_ROWS_FITS_NOT};
+    struct sx_rows_narrow narrow = {.fit = SX_ROWS_FITS};
+    if (width_bytes > HALF_BYTES) {
+        narrow.base = INT64_MIN; /* all of 64 bits fit */
+    } else if (least < 0 || most > UINT32_MAX) {
+        /* As much room below as above. What is not negative mostly grows. */
+        const uint64_t below = (UINT32_MAX - span) / 2, most_below = (uint64_t)least - (uint64_t)INT64_MIN;
+        narrow.base = (int64_t)((uint64_t)least - (most_below < below ? most_below : below));
+    }
+    return narrow;
+}
+
+static uint64_t narrow_bytes(struct sx_type type) {
+    return sx_type_bytes(type) / 2;
+}
+
 /* ---- sizes ---- */
 
 int sx_rows_vectors(struct sx_type type, bool has_valid) {
@@ -87,6 +118,8 @@ static uint64_t values_bytes(const struct sx_tensor *column, int64_t rows,
                              const struct sx_rows_shape *shape) {
     if (shape->encoding == SX_ROWS_PLAIN)
         return (uint64_t)rows * sx_type_bytes(column->type);
+    if (shape->encoding == SX_ROWS_NARROW)
+        return (uint64_t)rows * narrow_bytes(column->type);
     return sx_rows_directory_bytes(rows, sx_rows_vectors(column->type, column->valid != NULL)) +
            shape->words_bytes;
 }
@@ -100,19 +133,20 @@ static uint64_t heap_bytes(const struct sx_rows_shape *shape) {
 /* A column that is stored from `at` on. Returns where it ends. */
 static uint64_t make_column(const struct sx_tensor *column, int64_t rows, const struct sx_rows_shape *shape,
                             uint64_t at, struct sx_rows_column *out) {
-    const bool is_plain = shape->encoding == SX_ROWS_PLAIN, is_coded = shape->n_entries > 0;
+    const bool is_packed = shape->encoding == SX_ROWS_PACKED, is_coded = shape->n_entries > 0;
     *out = (struct sx_rows_column){.values = at,
                                    .values_bytes = values_bytes(column, rows, shape),
                                    .valid = column->valid ? at : 0,
                                    .heap_bytes = heap_bytes(shape),
                                    .n_entries = shape->n_entries,
-                                   .long_bytes = is_plain ? 0 : shape->long_bytes,
+                                   .long_bytes = is_packed ? shape->long_bytes : 0,
                                    .type_id = (uint32_t)(is_coded ? SX_TYPE_VARCHAR : column->type.id),
                                    .precision = column->type.precision,
                                    .scale = column->type.scale,
-                                   .encoding = (uint8_t)shape->encoding};
+                                   .encoding = (uint8_t)shape->encoding,
+                                   .base = shape->base};
     at += aligned(out->values_bytes);
-    if (column->valid && is_plain) {
+    if (column->valid && !is_packed) {
         out->valid = at;
         at += aligned((uint64_t)rows);
     }
@@ -149,9 +183,10 @@ static bool is_inside(uint64_t at, uint64_t bytes, uint64_t all) {
     return at % SX_ROWS_ALIGNMENT == 0 && at <= all && bytes <= all - at;
 }
 
-static bool is_plain(const struct sx_rows_column *column, uint64_t rows, uint64_t all, struct sx_type type) {
+/* Values of `width` bytes, one behind the other, and validity. */
+static bool is_flat(const struct sx_rows_column *column, uint64_t rows, uint64_t all, uint64_t width) {
     uint64_t bytes;
-    return !__builtin_mul_overflow(rows, sx_type_bytes(type), &bytes) && bytes == column->values_bytes &&
+    return !__builtin_mul_overflow(rows, width, &bytes) && bytes == column->values_bytes &&
            is_inside(column->valid, column->valid ? rows : 0, all);
 }
 
@@ -173,7 +208,9 @@ static bool is_column(const struct sx_rows_column *column, int64_t rows, uint64_
         column->long_bytes > (is_heap_packed ? column->heap_bytes : 0))
         return false;
     switch (column->encoding) {
-    case SX_ROWS_PLAIN: return is_plain(column, (uint64_t)rows, all, stored);
+    case SX_ROWS_PLAIN: return is_flat(column, (uint64_t)rows, all, sx_type_bytes(stored));
+    case SX_ROWS_NARROW:
+        return sx_rows_can_narrow(stored) && is_flat(column, (uint64_t)rows, all, narrow_bytes(stored));
     case SX_ROWS_PACKED: return is_packed(column, rows, stored);
     default: return false;
     }
@@ -195,14 +232,19 @@ enum sx_status sx_rows_check_head(const void *head, size_t bytes, const struct s
     return SX_OK;
 }
 
+static void point_at_validity(const struct sx_rows_column *place, struct sx_buffer *frame,
+                              struct sx_tensor *column) {
+    if (!place->valid)
+        return;
+    column->valid = (uint8_t *)frame->data + place->valid;
+    column->valid_buffer = sx_buffer_retain(frame);
+}
+
 /* A PLAIN column, in the frame. */
 static void point_at(const struct sx_rows_column *place, struct sx_buffer *frame, struct sx_tensor *column) {
-    char *base = frame->data;
-    column->values = base + place->values;
-    column->valid = place->valid ? (uint8_t *)base + place->valid : NULL;
+    column->values = (char *)frame->data + place->values;
     column->values_buffer = sx_buffer_retain(frame);
-    if (column->valid)
-        column->valid_buffer = sx_buffer_retain(frame);
+    point_at_validity(place, frame, column);
     if (place->heap_bytes && !place->n_entries)
         column->heap = sx_buffer_retain(frame);
 }
@@ -220,7 +262,11 @@ enum sx_status sx_rows_place(const void *head, struct sx_buffer *frame, struct s
         if (columns[c].encoding == SX_ROWS_PLAIN)
             point_at(&columns[c], frame, column);
         else
-            status = sx_tensor_create(pool, type, known->rows, columns[c].valid != 0, column, error);
+            status = sx_tensor_create(pool, type, known->rows,
+                                      columns[c].valid != 0 && columns[c].encoding == SX_ROWS_PACKED, column,
+                                      error);
+        if (status == SX_OK && columns[c].encoding == SX_ROWS_NARROW)
+            point_at_validity(&columns[c], frame, column);
         if (status == SX_OK && columns[c].encoding == SX_ROWS_PACKED && columns[c].long_bytes > 0)
             column->heap = sx_buffer_retain(frame);
     }

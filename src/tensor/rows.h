@@ -11,6 +11,9 @@
  * characters of all rows, short ones too, one after another; `first` in a block of lengths tells where those
  * of its rows begin, so that each block can be read on its own.
  *
+ * NARROW: integers of 8 and 16 bytes as offsets from a base, in half of the bytes. Validity is as PLAIN has
+ * it.
+ *
  * Strings whose dictionary has few entries for the rows go as their codes, a column of I32 like any other,
  * PLAIN or PACKED. The dictionary is the column's heap: the entries' views, then their long strings. */
 #ifndef SX_TENSOR_ROWS_H
@@ -20,7 +23,7 @@
 
 enum { SX_ROWS_ALIGNMENT = 16, SX_ROWS_VECTORS = 3 /* of a column, at most */ };
 
-enum sx_rows_encoding { SX_ROWS_PLAIN, SX_ROWS_PACKED, SX_ROWS_ENCODINGS };
+enum sx_rows_encoding { SX_ROWS_PLAIN, SX_ROWS_PACKED, SX_ROWS_NARROW, SX_ROWS_ENCODINGS };
 
 struct sx_rows_frame {
     uint64_t bytes; /* of the frame, with its head */
@@ -41,6 +44,15 @@ struct sx_rows_column {
     uint8_t precision, scale;
     uint8_t encoding; /* enum sx_rows_encoding */
     uint8_t unused[1];
+    int64_t base; /* NARROW */
+    int64_t unused_too;
+};
+
+/* What is known of a column's values, for frames: `base` where they FIT behind it, as far as it is known. */
+enum sx_rows_fit { SX_ROWS_FIT_UNKNOWN, SX_ROWS_FITS, SX_ROWS_FITS_NOT };
+struct sx_rows_narrow {
+    enum sx_rows_fit fit;
+    int64_t base;
 };
 
 /* What a head needs to know of a column but its type. */
@@ -50,6 +62,7 @@ struct sx_rows_shape {
     uint64_t characters_bytes; /* of strings, if they are PACKED */
     uint64_t long_bytes;       /* of strings, of the long ones alone */
     uint64_t n_entries, dictionary_bytes;
+    int64_t base; /* if it is NARROW */
 };
 
 static inline size_t sx_rows_head_bytes(int n_columns) {
@@ -67,6 +80,12 @@ struct sx_tensor sx_rows_codes(const struct sx_tensor *column);
 static inline uint64_t sx_rows_entries_bytes(uint64_t n_entries) {
     return n_entries * sizeof(struct sx_string);
 }
+
+/* Whether such columns can be NARROW. */
+bool sx_rows_can_narrow(struct sx_type type);
+/* Of a column of values of `width_bytes`, of which a sample is within [least, most]; least > most: there is
+ * no such sample, and it does not fit. */
+struct sx_rows_narrow sx_rows_narrow_of(size_t width_bytes, int64_t least, int64_t most);
 
 /* Vectors of a PACKED column. */
 int sx_rows_vectors(struct sx_type type, bool has_valid);
@@ -87,9 +106,10 @@ size_t sx_rows_plain_bytes(const struct sx_batch *batch, int64_t rows, const str
  * checked by whoever reads them. */
 SX_MUST_CHECK enum sx_status sx_rows_check_head(const void *head, size_t bytes, const struct sx_type *types,
                                                 int n_columns, struct sx_error *error);
-/* The batch whose PLAIN columns are in `frame` (retained by each): values are not copied. Views of long
- * strings are still offsets. The others have room in memory of `pool`, to be filled; strings among them
- * retain the frame if any are long. `head` has been checked; it may lie elsewhere than `frame`. */
+/* The batch whose PLAIN columns are in `frame` (retained by each): values are not copied, nor is
+ * validity of NARROW ones. Views of long strings are still offsets. The others have room in memory of `pool`,
+ * to be filled; strings among them retain the frame if any are long. `head` has been checked; it may lie
+ * elsewhere than `frame`. */
 SX_MUST_CHECK enum sx_status sx_rows_place(const void *head, struct sx_buffer *frame, struct sx_pool *pool,
                                            struct sx_batch *out_batch, struct sx_error *error);
 /* Codes that sx_rows_place has placed become a column of strings. `block`: a copy of its heap, so that

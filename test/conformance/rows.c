@@ -301,7 +301,7 @@ static enum sx_status check_own(struct conformance *c, const struct rows_case *r
 static void check_plain_bytes(struct conformance *c, struct rows_case *rows, size_t bytes,
                               size_t plain_bytes) {
     size_t *known = &rows->plain_bytes[rows->in_order];
-    if (!rows->packs)
+    if (!rows->packs && !rows->narrow)
         *known = bytes;
     if (*known > 0)
         CONFORM(c, plain_bytes == *known, "%zu plain bytes, not %zu", plain_bytes, *known);
@@ -318,8 +318,8 @@ enum sx_status rows_case_try(struct conformance *c, struct rows_case *rows) {
                                        .runs = rows->n_runs > 0 && !rows->in_order ? rows->runs : NULL,
                                        .n_runs = rows->n_runs};
     enum sx_status status = SX_OK;
-    SX_GO(c->backend->ops.rows_pack(c->stream, &rows->sent, &asked, SEQUENCE, rows->packs, parts,
-                                    &plain_bytes, &own));
+    SX_GO(c->backend->ops.rows_pack(c->stream, &rows->sent, &asked, SEQUENCE, rows->packs, rows->narrow,
+                                    parts, &plain_bytes, &own));
     SX_GO(check_own(c, rows, &own));
     for (int p = 0; p < rows->n_parts; p++)
         bytes += parts[p] ? parts[p]->size_bytes : 0;
@@ -365,5 +365,6 @@ void conform_rows(struct conformance *c) {
             CONFORM(c, status == SX_OK, "rows: %s %s", c->error.text, c->stream->error.text);
         }
     conform_rows_packed(c);
+    conform_rows_narrow(c);
     conform_rows_strings(c);
 }

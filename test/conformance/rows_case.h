@@ -15,6 +15,7 @@ struct rows_case {
     struct sx_tensor order, sent_order;
     bool in_order; /* no order is given */
     bool packs;
+    struct sx_rows_narrow *narrow; /* one a column, or NULL */
     int64_t offsets[ROWS_MAX_PARTS + 1];
     int n_parts, own;
     int64_t runs[ROWS_MAX_RUNS + 1];
@@ -38,6 +39,10 @@ SX_MUST_CHECK enum sx_status rows_pack_one(struct conformance *c, const struct s
 /* Whether the frame, of one column, is refused: at once or when its work is done. */
 bool rows_is_refused(struct conformance *c, struct sx_buffer *frame, const struct sx_type *type);
 void conform_rows_packed(struct conformance *c);
+
+/* ---- rows_narrow.c ---- */
+
+void conform_rows_narrow(struct conformance *c);
 
 /* ---- rows_strings.c ---- */
 

@@ -98,7 +98,7 @@ enum sx_status rows_pack_one(struct conformance *c, const struct sx_batch *host,
     struct sx_buffer *frame = NULL;
     enum sx_status status;
     SX_GO(c->backend->ops.batch_from_host(c->stream, host, &sent));
-    SX_GO(c->backend->ops.rows_pack(c->stream, &sent, &parts, ROWS_SEQUENCE, true, &frame, &plain_bytes,
+    SX_GO(c->backend->ops.rows_pack(c->stream, &sent, &parts, ROWS_SEQUENCE, true, NULL, &frame, &plain_bytes,
                                     &none));
     SX_GO(c->backend->ops.bytes_to_host(c->stream, frame, frame->size_bytes, c->pool, out_frame));
 out:

@@ -57,8 +57,8 @@ SX_MUST_CHECK enum sx_status sx_cpu_bloom_test(struct sx_stream *stream, const s
                                                struct sx_tensor *out_selection);
 SX_MUST_CHECK enum sx_status sx_cpu_rows_pack(struct sx_stream *stream, const struct sx_batch *batch,
                                               const struct sx_row_parts *parts, int64_t sequence, bool packs,
-                                              struct sx_buffer **out_parts, size_t *out_plain_bytes,
-                                              struct sx_batch *out_own);
+                                              struct sx_rows_narrow *narrow, struct sx_buffer **out_parts,
+                                              size_t *out_plain_bytes, struct sx_batch *out_own);
 SX_MUST_CHECK enum sx_status sx_cpu_rows_unpack(struct sx_stream *stream, struct sx_buffer *frame,
                                                 size_t bytes, const struct sx_type *types, int n_columns,
                                                 struct sx_batch *out_batch, int64_t *out_sequence);

@@ -40,8 +40,9 @@ static void add_dictionary(const struct sx_tensor *column, struct sx_rows_shape 
         shape->dictionary_bytes += long_bytes(&picked, i);
 }
 
-/* Its encoding, if columns are packed where that is worth it, and lengths. */
-static struct sx_rows_shape shape_of(const struct cpu_picked *picked, bool packs) {
+/* Its encoding, if columns are packed where that is worth it, or NARROW where they fit, and lengths. */
+static struct sx_rows_shape shape_of(const struct cpu_picked *picked, bool packs,
+                                     struct sx_rows_narrow *narrow) {
     const struct sx_type type = picked->column->type;
     struct sx_rows_shape shape = {0};
     for (int64_t i = 0; type.id == SX_TYPE_VARCHAR && i < picked->n; i++) {
@@ -52,6 +53,9 @@ static struct sx_rows_shape shape_of(const struct cpu_picked *picked, bool packs
         shape.words_bytes = cpu_rows_write_blocks(picked, NULL, NULL);
         shape.encoding =
             sx_rows_choose(type, picked->column->valid != NULL, picked->n, pack_blocks_of(picked->n), &shape);
+    } else if (narrow && cpu_rows_fits(picked, narrow)) {
+        shape.encoding = SX_ROWS_NARROW;
+        shape.base = narrow->base;
     }
     return shape;
 }
@@ -65,6 +69,10 @@ static void pack_column(const struct cpu_picked *picked, const struct sx_rows_co
                                     out + sx_rows_directory_bytes(picked->n, n_vectors));
         if (picked->column->type.id == SX_TYPE_VARCHAR)
             cpu_rows_write_characters(picked, frame + place->heap);
+        return;
+    }
+    if (place->encoding == SX_ROWS_NARROW) {
+        cpu_rows_write_narrow(picked, place, frame);
         return;
     }
     for (int64_t i = 0; i < picked->n; i++, out += picked->width_bytes) {
@@ -87,7 +95,8 @@ static struct cpu_picked pick(const struct sx_batch *batch, int c, const struct 
 
 static enum sx_status pack_part(struct sx_stream *stream, const struct sx_batch *batch,
                                 const struct sx_tensor *order, const int64_t *ends, int64_t sequence,
-                                bool packs, struct sx_buffer **out_part, size_t *plain_bytes) {
+                                bool packs, struct sx_rows_narrow *narrow, struct sx_buffer **out_part,
+                                size_t *plain_bytes) {
     struct sx_buffer *head = NULL, *shapes = NULL, *columns = NULL;
     const int64_t n = ends[1] - ends[0];
     struct sx_batch stored = *batch;
@@ -104,7 +113,7 @@ static enum sx_status pack_part(struct sx_stream *stream, const struct sx_batch 
         const bool is_coded = sx_rows_sends_dictionary(column, n, 1);
         stored.columns[c] = is_coded ? sx_rows_codes(column) : *column;
         const struct cpu_picked picked = pick(&stored, c, order, ends[0], n);
-        shape[c] = shape_of(&picked, packs);
+        shape[c] = shape_of(&picked, packs, narrow ? &narrow[c] : NULL);
         if (is_coded)
             add_dictionary(column, &shape[c]);
     }
@@ -150,8 +159,8 @@ out:
 
 enum sx_status sx_cpu_rows_pack(struct sx_stream *stream, const struct sx_batch *batch,
                                 const struct sx_row_parts *parts, int64_t sequence, bool packs,
-                                struct sx_buffer **out_parts, size_t *out_plain_bytes,
-                                struct sx_batch *out_own) {
+                                struct sx_rows_narrow *narrow, struct sx_buffer **out_parts,
+                                size_t *out_plain_bytes, struct sx_batch *out_own) {
     const int64_t *offsets = parts->offsets;
     enum sx_status status = SX_OK;
     *out_plain_bytes = 0;
@@ -160,8 +169,8 @@ enum sx_status sx_cpu_rows_pack(struct sx_stream *stream, const struct sx_batch 
         out_parts[p] = NULL;
     for (int p = 0; p < parts->n_parts && status == SX_OK; p++)
         if (p != parts->own && offsets[p + 1] > offsets[p])
-            status = pack_part(stream, batch, parts->order, &offsets[p], sequence, packs, &out_parts[p],
-                               out_plain_bytes);
+            status = pack_part(stream, batch, parts->order, &offsets[p], sequence, packs, narrow,
+                               &out_parts[p], out_plain_bytes);
     if (status == SX_OK && parts->own >= 0)
         status = take_own(stream, batch, parts, out_own);
     for (int p = 0; p < parts->n_parts && status != SX_OK; p++) {
@@ -225,6 +234,8 @@ enum sx_status sx_cpu_rows_unpack(struct sx_stream *stream, struct sx_buffer *fr
     for (int c = 0; c < n_columns; c++)
         if (columns[c].encoding == SX_ROWS_PACKED)
             SX_GO(cpu_rows_read_blocks(stream, &columns[c], frame->data, &made.columns[c]));
+        else if (columns[c].encoding == SX_ROWS_NARROW)
+            cpu_rows_read_narrow(&columns[c], frame->data, &made.columns[c]);
         else if (types[c].id == SX_TYPE_VARCHAR && columns[c].n_entries == 0)
             SX_GO(place_strings(stream, (char *)frame->data + columns[c].heap, columns[c].heap_bytes,
                                 &made.columns[c]));

@@ -21,6 +21,11 @@ struct sx_string cpu_picked_string(const struct cpu_picked *picked, int64_t i);
 
 /* The blocks of a PACKED column. Returns their words' bytes; with `directory` NULL nothing is written. */
 uint64_t cpu_rows_write_blocks(const struct cpu_picked *picked, struct sx_pack_block *directory, char *words);
+/* Whether the column's rows can be NARROW; what is found out is put to *narrow. */
+bool cpu_rows_fits(const struct cpu_picked *picked, struct sx_rows_narrow *narrow);
+/* Values and validity of a NARROW column. */
+void cpu_rows_write_narrow(const struct cpu_picked *picked, const struct sx_rows_column *place, char *frame);
+void cpu_rows_read_narrow(const struct sx_rows_column *place, const char *frame, struct sx_tensor *column);
 /* The heap of PACKED strings. */
 void cpu_rows_write_characters(const struct cpu_picked *picked, char *heap);
 /* The column's values, and its validity. */

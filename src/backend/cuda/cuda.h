@@ -325,8 +325,8 @@ enum sx_status sx_cuda_bloom_test(struct sx_stream *base, const struct sx_tensor
                                   const struct sx_tensor *words, struct sx_tensor *out_selection);
 enum sx_status sx_cuda_rows_pack(struct sx_stream *base, const struct sx_batch *batch,
                                  const struct sx_row_parts *parts, int64_t sequence, bool packs,
-                                 struct sx_buffer **out_parts, size_t *out_plain_bytes,
-                                 struct sx_batch *out_own);
+                                 struct sx_rows_narrow *narrow, struct sx_buffer **out_parts,
+                                 size_t *out_plain_bytes, struct sx_batch *out_own);
 enum sx_status sx_cuda_rows_unpack(struct sx_stream *base, struct sx_buffer *frame, size_t bytes,
                                    const struct sx_type *types, int n_columns, struct sx_batch *out_batch,
                                    int64_t *out_sequence);

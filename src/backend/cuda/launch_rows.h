@@ -81,6 +81,8 @@ struct cuda_rows_tiles {
     int32_t *bounds;     /* (n_tiles + 1) × n */
     int32_t n;           /* at most CUDA_TILE_RUNS */
     int64_t n_tiles;
+    int32_t own;      /* the part that is never NARROW; -1: none */
+    int64_t *misfits; /* a bit is set for a column that is not NARROW after all */
 };
 
 /* A column, of values of `width` bytes, with a place for each part. */
@@ -88,6 +90,9 @@ struct cuda_tile_column {
     struct cuda_column column;
     const struct cuda_rows_place *places; /* parts without `values` are left out */
     int32_t width;
+    bool is_narrow; /* of 8 or 16 bytes, where parts but the own one are */
+    uint8_t bit;    /* its in `misfits` */
+    int64_t base;
 };
 
 /* Makes the bounds. */
@@ -95,6 +100,30 @@ void cuda_rows_find_bounds(cudaStream_t stream, const int32_t *order, const stru
 /* All columns to their places, each tile's rows together. */
 void cuda_rows_pack_tiles(cudaStream_t stream, const struct cuda_tile_column *columns, int n_columns,
                           const struct cuda_rows_parts *parts, const struct cuda_rows_tiles *tiles);
+
+/* ---- rows_narrow.cu ---- */
+
+/* Of values; least > most: of none, or of some that have more than 64 bits. */
+struct cuda_rows_range {
+    int64_t least, most;
+};
+/* Of a sample of n rows of integers of `width` bytes, 8 or 16. */
+void cuda_rows_sample(cudaStream_t stream, struct cuda_column column, int width, int64_t n,
+                      struct cuda_rows_range *out);
+
+enum { CUDA_WIDEN_COLUMNS = 16 }; /* in one launch */
+struct cuda_rows_narrowed {
+    const void *from; /* at a multiple of 16, as `to` is */
+    void *to;
+    int64_t base;
+    int32_t width; /* of the values, 8 or 16 */
+};
+struct cuda_rows_widening {
+    int64_t rows;
+    int32_t n;
+    struct cuda_rows_narrowed columns[CUDA_WIDEN_COLUMNS];
+};
+void cuda_rows_widen(cudaStream_t stream, const struct cuda_rows_widening *widening);
 
 /* ---- rows_packed.cu ---- */
 

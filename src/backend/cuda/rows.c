@@ -6,6 +6,7 @@
 #include "backend/cuda/launch.h"
 #include "backend/cuda/launch_rows.h"
 #include "backend/cuda/rows_dictionary.h"
+#include "backend/cuda/rows_narrow.h"
 #include "backend/cuda/rows_tiles.h"
 #include "tensor/pack_words.h"
 #include "tensor/rows.h"
@@ -18,6 +19,8 @@ struct packing {
     const struct sx_batch *given;
     const struct sx_row_parts *asked;
     bool packs;
+    struct sx_rows_narrow *narrow;             /* NULL: no column is */
+    int64_t *misfits;                          /* a counter */
     struct sx_batch stored;                    /* of columns that go with their dictionaries: the codes */
     struct cuda_rows_dictionary *dictionaries; /* per column */
     struct cuda_rows_parts parts;              /* the same, for kernels */
@@ -184,6 +187,8 @@ static enum sx_status choose(struct packing *packing) {
         if (packing->packs)
             shape->encoding = sx_rows_choose(column->type, column->valid != NULL, rows_sent(packing),
                                              packing->blocks.n, shape);
+        else if (cuda_rows_is_narrow(packing->narrow, c))
+            *shape = (struct sx_rows_shape){.encoding = SX_ROWS_NARROW, .base = packing->narrow[c].base};
         if (!dictionary->entries)
             continue;
         SX_TRY(cuda_rows_make_dictionary(packing->stream, dictionary,
@@ -267,47 +272,70 @@ static enum sx_status fill_parts(struct packing *packing, struct sx_batch *own) 
     }
     SX_TRY(cuda_launched(stream, "packing rows"));
     return tiles ? cuda_rows_tile(stream, packing->given, &packing->stored, packing->asked, &packing->parts,
-                                  packing->places, packing->shapes, own)
+                                  packing->places, packing->shapes, packing->misfits, own)
                  : cuda_rows_gather_own(stream, packing->given, packing->asked, own);
+}
+
+static void drop_frames(int n_parts, struct sx_buffer **parts, struct sx_batch *own) {
+    for (int p = 0; p < n_parts; p++) {
+        sx_buffer_release(parts[p]);
+        parts[p] = NULL;
+    }
+    sx_batch_release(own);
+}
+
+/* *out_again: a column does not fit, as is known now. */
+static enum sx_status pack(struct packing *packing, int64_t sequence, struct sx_buffer **out_parts,
+                           size_t *out_plain_bytes, struct sx_batch *out_own, bool *out_again) {
+    struct cuda_stream *stream = packing->stream;
+    enum sx_status status;
+    *out_plain_bytes = 0;
+    SX_GO(begin(packing));
+    const bool any = packing->parts.n > 0 && packing->given->n_columns > 0;
+    if (any) {
+        if (packing->narrow) {
+            SX_GO(cuda_rows_try_narrow(stream, packing->given, packing->narrow));
+            SX_GO(cuda_counter_reset(stream, 0, &packing->misfits));
+        }
+        SX_GO(measure(packing));
+        SX_GO(choose(packing));
+    }
+    for (int p = 0; p < packing->asked->n_parts; p++)
+        if (!is_left_out(packing, p))
+            SX_GO(make_part(packing, p, sequence, &out_parts[p], out_plain_bytes));
+    if (any)
+        SX_GO(fill_parts(packing, out_own));
+    else
+        SX_GO(cuda_rows_gather_own(stream, packing->given, packing->asked, out_own));
+    SX_GO(cuda_sync(stream, "rows for other ranks"));
+out:
+    if (status != SX_OK)
+        (void)cudaStreamSynchronize(stream->handle);
+    end(packing);
+    *out_again = status == SX_OK && packing->misfits &&
+                 cuda_rows_note_misfits((uint64_t)cuda_counter(stream, 0), packing->narrow);
+    if (status != SX_OK || *out_again)
+        drop_frames(packing->asked->n_parts, out_parts, out_own);
+    return status;
 }
 
 enum sx_status sx_cuda_rows_pack(struct sx_stream *base, const struct sx_batch *batch,
                                  const struct sx_row_parts *parts, int64_t sequence, bool packs,
-                                 struct sx_buffer **out_parts, size_t *out_plain_bytes,
-                                 struct sx_batch *out_own) {
-    const int n_parts = parts->n_parts;
-    struct packing packing = {.given = batch, .asked = parts, .packs = packs, .stored = *batch};
-    packing.stored.columns = NULL;
-    enum sx_status status;
-    memset(out_parts, 0, (size_t)n_parts * sizeof *out_parts);
+                                 struct sx_rows_narrow *narrow, struct sx_buffer **out_parts,
+                                 size_t *out_plain_bytes, struct sx_batch *out_own) {
+    struct cuda_stream *stream;
+    bool again = true;
+    memset(out_parts, 0, (size_t)parts->n_parts * sizeof *out_parts);
     *out_own = (struct sx_batch){0};
-    *out_plain_bytes = 0;
-    SX_TRY(cuda_enter(base, &packing.stream));
-    SX_GO(begin(&packing));
-    const bool any = packing.parts.n > 0 && batch->n_columns > 0;
-    if (any) {
-        SX_GO(measure(&packing));
-        SX_GO(choose(&packing));
+    SX_TRY(cuda_enter(base, &stream));
+    while (again) {
+        struct packing packing = {
+            .stream = stream, .given = batch, .asked = parts, .packs = packs, .stored = *batch};
+        packing.stored.columns = NULL;
+        packing.narrow = packs || !cuda_rows_can_tile(parts) ? NULL : narrow;
+        SX_TRY(pack(&packing, sequence, out_parts, out_plain_bytes, out_own, &again));
     }
-    for (int p = 0; p < n_parts; p++)
-        if (!is_left_out(&packing, p))
-            SX_GO(make_part(&packing, p, sequence, &out_parts[p], out_plain_bytes));
-    if (any)
-        SX_GO(fill_parts(&packing, out_own));
-    else
-        SX_GO(cuda_rows_gather_own(packing.stream, batch, parts, out_own));
-    SX_GO(cuda_sync(packing.stream, "rows for other ranks"));
-out:
-    end(&packing);
-    if (status != SX_OK)
-        (void)cudaStreamSynchronize(packing.stream->handle);
-    for (int p = 0; p < n_parts && status != SX_OK; p++) {
-        sx_buffer_release(out_parts[p]);
-        out_parts[p] = NULL;
-    }
-    if (status != SX_OK)
-        sx_batch_release(out_own);
-    return status;
+    return SX_OK;
 }
 
 /* ---- unpacking ---- */
@@ -356,6 +384,7 @@ enum sx_status sx_cuda_rows_unpack(struct sx_stream *base, struct sx_buffer *fra
             cuda_rows_place_strings(stream->handle, made.columns[c].values, made.rows,
                                     (const char *)frame->data + columns[c].heap, columns[c].heap_bytes, c,
                                     stream->control);
+    cuda_rows_widen_columns(stream, columns, frame->data, &made);
     for (int c = 0; c < n_columns; c++)
         if (columns[c].n_entries > 0)
             SX_GO(cuda_rows_place_dictionary(stream, &columns[c], frame->data, c, &made.columns[c]));

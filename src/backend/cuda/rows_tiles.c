@@ -11,6 +11,7 @@ struct tiling {
     const struct sx_batch *batch, *stored;
     const struct sx_row_parts *parts;
     int64_t own_rows;
+    int64_t *misfits;
     struct cuda_tile_column *columns; /* each once for frames, and once for the own part, at most */
     struct cuda_rows_place *places;   /* n_parts for each of these */
     int n;
@@ -38,10 +39,14 @@ static struct cuda_rows_place *add_column(struct tiling *tiling, const struct cu
 /* The column as it goes to frames; its own part goes with it where that has the same layout. *out_places:
  * where to put that; NULL: elsewhere. */
 static void add_to_frames(struct tiling *tiling, int c, const struct cuda_rows_place *places,
-                          struct cuda_rows_place **out_places) {
+                          const struct sx_rows_shape *shape, struct cuda_rows_place **out_places) {
     const struct sx_tensor *column = &tiling->stored->columns[c];
     const struct cuda_column as_is = cuda_column_of(column);
     struct cuda_rows_place *to = add_column(tiling, &as_is, (uint32_t)sx_type_bytes(column->type));
+    struct cuda_tile_column *added = &tiling->columns[tiling->n - 1];
+    added->is_narrow = shape->encoding == SX_ROWS_NARROW;
+    added->bit = (uint8_t)c;
+    added->base = shape->base;
     for (int p = 0; p < tiling->parts->n_parts; p++)
         if (p != tiling->parts->own)
             to[p] = places[p];
@@ -78,7 +83,7 @@ static enum sx_status list_columns(struct tiling *tiling, const struct cuda_rows
     for (int c = 0; c < tiling->batch->n_columns; c++) {
         struct cuda_rows_place *shared = NULL;
         if (cuda_rows_is_tiled(tiling->stored, shapes, c))
-            add_to_frames(tiling, c, places + (size_t)c * n_parts, &shared);
+            add_to_frames(tiling, c, places + (size_t)c * n_parts, &shapes[c], &shared);
         if (own->columns)
             SX_TRY(add_own(tiling, c, shared, &own->columns[c]));
     }
@@ -105,8 +110,12 @@ static enum sx_status launch(struct tiling *tiling, const struct cuda_rows_parts
                               &tiling->runs));
     SX_TRY(sx_buffer_create(stream->base.pool, ((size_t)n_tiles + 1) * (size_t)n_runs * sizeof(int32_t),
                             &tiling->bounds, &stream->base.error));
-    const struct cuda_rows_tiles tiles = {
-        .runs = tiling->runs->data, .bounds = tiling->bounds->data, .n = n_runs, .n_tiles = n_tiles};
+    const struct cuda_rows_tiles tiles = {.runs = tiling->runs->data,
+                                          .bounds = tiling->bounds->data,
+                                          .n = n_runs,
+                                          .n_tiles = n_tiles,
+                                          .own = tiling->parts->own,
+                                          .misfits = tiling->misfits};
     cuda_rows_find_bounds(stream->handle, on_device->order, &tiles);
     cuda_rows_pack_tiles(stream->handle, tiling->device_columns->data, tiling->n, on_device, &tiles);
     return cuda_launched(stream, "packing rows by tiles");
@@ -115,9 +124,14 @@ static enum sx_status launch(struct tiling *tiling, const struct cuda_rows_parts
 enum sx_status cuda_rows_tile(struct cuda_stream *stream, const struct sx_batch *batch,
                               const struct sx_batch *stored, const struct sx_row_parts *parts,
                               const struct cuda_rows_parts *on_device, const struct cuda_rows_place *places,
-                              const struct sx_rows_shape *shapes, struct sx_batch *out_own) {
-    struct tiling tiling = {
-        .stream = stream, .batch = batch, .stored = stored, .parts = parts, .own_rows = own_rows(parts)};
+                              const struct sx_rows_shape *shapes, int64_t *misfits,
+                              struct sx_batch *out_own) {
+    struct tiling tiling = {.stream = stream,
+                            .batch = batch,
+                            .stored = stored,
+                            .parts = parts,
+                            .own_rows = own_rows(parts),
+                            .misfits = misfits};
     struct sx_batch own = {0};
     enum sx_status status = SX_OK;
     if (tiling.own_rows > 0)

@@ -1,0 +1,131 @@
+/* NARROW columns: values come back whatever their range is, and what is found out of it is told. */
+#include "rows_case.h"
+
+/* Values of a column, before its type's own. */
+enum fill {
+    SMALL,    /* below 2^20 */
+    NEGATIVE, /* around 0 */
+    FAR,      /* around -2^40 */
+    EDGE,     /* all of 2^32 - 1 from 0 to it */
+    OUTLIER,  /* small, but for one row that no sample has */
+    WIDE,     /* all of 64 bits */
+    HUGE      /* of 16 bytes: some above 64 bits */
+};
+
+struct narrow_column {
+    struct sx_type type;
+    enum fill fill;
+    double null_share;
+    bool is_narrow;
+};
+
+static const struct narrow_column cases[] = {
+    {{SX_TYPE_I64, 0, 0}, SMALL, 0, true},        {{SX_TYPE_I64, 0, 0}, NEGATIVE, 0.3, true},
+    {{SX_TYPE_DECIMAL, 15, 2}, FAR, 0, true},     {{SX_TYPE_TIMESTAMP, 0, 0}, EDGE, 0.1, true},
+    {{SX_TYPE_I64, 0, 0}, OUTLIER, 0, false},     {{SX_TYPE_I64, 0, 0}, WIDE, 0, false},
+    {{SX_TYPE_DECIMAL, 30, 4}, FAR, 0.2, true},   {{SX_TYPE_I128, 0, 0}, WIDE, 0, true},
+    {{SX_TYPE_I128, 0, 0}, HUGE, 0, false},       {{SX_TYPE_I32, 0, 0}, SMALL, 0, false},
+    {{SX_TYPE_U64, 0, 0}, SMALL, 0, true},        {{SX_TYPE_F64, 0, 0}, WIDE, 0, false},
+    {{SX_TYPE_DECIMAL, 30, 4}, OUTLIER, 0, true},
+};
+enum { N_CASES = sizeof cases / sizeof cases[0], ODD_ROW = 1 };
+
+static sx_i128 make_value(struct conformance *c, const struct narrow_column *column, int64_t row) {
+    const uint64_t random = conformance_random(c);
+    const int64_t small = (int64_t)(random >> 44);
+    switch (column->fill) {
+    case NEGATIVE: return small - (1 << 19);
+    case FAR: return small - ((int64_t)1 << 40);
+    case EDGE: return row % 2 ? UINT32_MAX : row % 3 ? 0 : (int64_t)(random >> 32);
+    case OUTLIER: return row == ODD_ROW ? (int64_t)1 << 50 : small;
+    case WIDE: return row == 0 ? INT64_MIN : row == 2 ? INT64_MAX : (int64_t)random;
+    case HUGE: return (sx_i128)random << 40;
+    default: return small;
+    }
+}
+
+static enum sx_status make_column(struct conformance *c, const struct narrow_column *column, int64_t n,
+                                  struct sx_tensor *out) {
+    SX_TRY(sx_tensor_create(c->pool, column->type, n, column->null_share > 0, out, &c->error));
+    for (int64_t i = 0; i < n; i++) {
+        const sx_i128 value = make_value(c, column, i);
+        switch (sx_type_bytes(column->type)) {
+        case sizeof(int32_t): ((int32_t *)out->values)[i] = (int32_t)value; break;
+        case sizeof(int64_t): ((int64_t *)out->values)[i] = (int64_t)value; break;
+        default: ((sx_i128 *)out->values)[i] = value;
+        }
+        if (out->valid)
+            out->valid[i] = (double)(conformance_random(c) % 1000) >= column->null_share * 1000;
+    }
+    return SX_OK;
+}
+
+static bool is_sent(const struct rows_case *rows, int64_t at) {
+    const int own = rows->own;
+    return at >= rows->offsets[0] && at < rows->offsets[rows->n_parts] &&
+           (own < 0 || at < rows->offsets[own] || at >= rows->offsets[own + 1]);
+}
+
+static void check_fits(struct conformance *c, const struct rows_case *rows) {
+    enum { ENOUGH = 8192 /* rows that have all kinds of values, surely */ };
+    const int32_t *order = rows->order.values;
+    int64_t n_sent = 0;
+    bool has_outlier = false;
+    for (int64_t i = 0; i < rows->host.rows; i++)
+        if (is_sent(rows, i)) {
+            n_sent++;
+            has_outlier = has_outlier || order[i] == ODD_ROW;
+        }
+    for (int t = 0; t < N_CASES; t++) {
+        const enum sx_rows_fit fit = rows->narrow[t].fit;
+        if (!sx_rows_can_narrow(cases[t].type))
+            CONFORM(c, fit == SX_ROWS_FIT_UNKNOWN, "column %d: fit %d", t, (int)fit);
+        else if (cases[t].is_narrow && n_sent > ENOUGH)
+            CONFORM(c, fit == SX_ROWS_FITS, "column %d: fit %d", t, (int)fit);
+        else if (!cases[t].is_narrow && (cases[t].fill == OUTLIER ? has_outlier : n_sent > ENOUGH))
+            CONFORM(c, fit == SX_ROWS_FITS_NOT, "column %d: fit %d", t, (int)fit);
+    }
+}
+
+/* PLAIN, and then twice: a second batch knows what the first one has told. */
+static enum sx_status try_all(struct conformance *c, struct rows_case *rows) {
+    struct sx_rows_narrow narrow[N_CASES] = {0};
+    enum sx_status status = rows_case_try(c, rows);
+    rows->narrow = narrow;
+    for (int i = 0; i < 2 && status == SX_OK; i++) {
+        status = rows_case_try(c, rows);
+        if (status == SX_OK)
+            check_fits(c, rows);
+    }
+    rows->narrow = NULL;
+    return status;
+}
+
+static enum sx_status try_rows(struct conformance *c, int64_t n, int runs) {
+    if (!conformance_takes(c))
+        return SX_OK;
+    struct sx_type types[N_CASES];
+    struct rows_case rows = {.types = types};
+    enum sx_status status;
+    SX_GO(sx_batch_create(N_CASES, n, &rows.host, &c->error));
+    for (int t = 0; t < N_CASES; t++) {
+        types[t] = cases[t].type;
+        SX_GO(make_column(c, &cases[t], n, &rows.host.columns[t]));
+    }
+    rows_case_parts(c, n, &rows);
+    SX_GO(rows_case_send(c, runs, &rows));
+    status = try_all(c, &rows);
+out:
+    rows_case_release(&rows);
+    return status;
+}
+
+void conform_rows_narrow(struct conformance *c) {
+    enum { MANY_ROWS = 50000, MOST_RUNS = 4 };
+    for (int r = 0; r <= conformance_n_rows; r++)
+        for (int runs = 1; runs <= MOST_RUNS; runs *= 2) {
+            const int64_t n = r == conformance_n_rows ? MANY_ROWS : conformance_rows[r];
+            const enum sx_status status = try_rows(c, n, runs);
+            CONFORM(c, status == SX_OK, "narrow rows: %s %s", c->error.text, c->stream->error.text);
+        }
+}
