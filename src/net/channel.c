@@ -67,7 +67,8 @@ static void deliver(struct sx_channel *channel, struct sx_kept *kept) {
         return;
     }
     struct sx_frame frame = make_frame(channel, SX_FRAME_MESSAGE, 0);
-    frame.flags = message.on_device ? SX_FRAME_ON_DEVICE : 0;
+    frame.flags =
+        (message.on_device ? SX_FRAME_ON_DEVICE : 0) | (channel->options.is_optional ? SX_FRAME_OPTIONAL : 0);
     channel->report.sent_bytes += (int64_t)message.bytes;
     channel->report.sent_messages++;
     free(kept);

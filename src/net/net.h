@@ -122,6 +122,9 @@ struct sx_channel_options {
      * one of each other host. Each rank's own matter; but where any rank does so, all come to a barrier
      * before they close. */
     bool is_two_level;
+    /* What is sent can be done without: a message that its receiver has no memory for comes there without a
+     * buffer, where else the net would fail. The same on all ranks. */
+    bool is_optional;
     /* May be NULL: called when a message has come, when bytes have gone, when the channel has ended or the
      * net has failed. By any thread, also by one that is in a call of this interface: it must not block, and
      * who calls holds no lock that it takes. It may call what does not block, but not sx_channel_destroy. */

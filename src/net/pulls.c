@@ -163,7 +163,9 @@ static void begin(struct sx_pulls *pulls, struct sx_kept *kept) {
     bool has_begun = false;
     if (is_wanted(pulls, rank, offer)) {
         has_begun = start(pulls, rank, offer, &error) == SX_OK;
-        if (!has_begun)
+        if (!has_begun && sx_net_can_lack(&offer->frame, &error))
+            sx_net_events.received(pulls->net, rank, &offer->frame, NULL, (size_t)offer->bytes);
+        else if (!has_begun)
             fail(pulls, &error);
     }
     if (!has_begun)

@@ -37,9 +37,13 @@ static bool expect(void *context, int rank, const struct sx_frame *frame, size_t
     }
     sx_net_unlock(net);
     if (wanted && bytes && sx_buffer_create(pool, bytes, out_buffer, &error) != SX_OK) {
-        fail(net, &error, "a message that came");
         wanted = false;
-        give_back_offer(net, rank, frame);
+        if (sx_net_can_lack(frame, &error)) {
+            sx_net_events.received(net, rank, frame, NULL, bytes);
+        } else {
+            fail(net, &error, "a message that came");
+            give_back_offer(net, rank, frame);
+        }
     }
     if (channel) {
         pthread_mutex_lock(&net->lock);

@@ -191,7 +191,7 @@ static bool add_receive(struct sx_rounds *rounds, int rank, const struct announc
     if (!kept)
         return false;
     kept->frame = slice->frame;
-    kept->frame.flags = SX_FRAME_ON_DEVICE;
+    kept->frame.flags |= SX_FRAME_ON_DEVICE;
     kept->message =
         (struct sx_net_message){.rank = rank, .bytes = (size_t)slice->message_bytes, .on_device = true};
     if (slice->offset == 0 &&
@@ -219,11 +219,12 @@ static bool list_receives(struct sx_rounds *rounds, struct part_list *receives) 
 
 /* ---- exchanging; without the lock ---- */
 
-/* No room: the bytes come, since others send them, and the net fails. */
+/* No room: the bytes come, since others send them, and the net fails, unless it can do without. */
 static void make_partial(struct sx_rounds *rounds, struct sx_kept *partial) {
     struct sx_error error = {0};
     if (rounds->link->ops->allocate(rounds->link, partial->message.bytes, &partial->message.buffer, &error) ==
-        SX_OK)
+            SX_OK ||
+        sx_net_can_lack(&partial->frame, &error))
         return;
     partial->frame.kind = SX_FRAME_ROUND;
     sx_error_prefix(&error, "a message that came");

@@ -117,6 +117,11 @@ struct sx_kept *sx_kept_pop(struct sx_kept_list *list);
 void sx_kept_release(struct sx_kept *kept); /* and its buffer */
 void sx_kept_clear(struct sx_kept_list *list);
 
+/* Whether the net can do without the message's bytes, which there was no memory for. */
+static inline bool sx_net_can_lack(const struct sx_frame *frame, const struct sx_error *error) {
+    return error->status == SX_OUT_OF_MEMORY && (frame->flags & SX_FRAME_OPTIONAL);
+}
+
 /* ---- net.c; with the lock held ---- */
 
 void sx_net_set_failure(struct sx_net *net, const struct sx_error *failure, bool is_lost);

@@ -35,7 +35,8 @@ struct sx_frame {
 
 enum {
     SX_FRAME_ON_DEVICE = 1, /* of a message: its buffer is device memory, which no transport carries */
-    SX_FRAME_LINKED = 2     /* the sender's: it counts for the way that it went by (relay.c) */
+    SX_FRAME_LINKED = 2,    /* the sender's: it counts for the way that it went by (relay.c) */
+    SX_FRAME_OPTIONAL = 4   /* of a message: its channel is */
 };
 
 struct sx_transport;
@@ -45,8 +46,8 @@ struct sx_transport_raw;
  * its own while it calls. */
 struct sx_transport_events {
     /* Room for the payload of a frame that is on its way. False: the payload is not wanted, or there is no
-     * memory (then the net has failed); `received` is not called for it. *out_buffer: one reference; NULL for
-     * no bytes. */
+     * memory (then the net has failed, or can do without); `received` is not called for it. *out_buffer: one
+     * reference; NULL for no bytes. */
     bool (*expect)(void *context, int rank, const struct sx_frame *frame, size_t bytes,
                    struct sx_buffer **out_buffer);
     /* The frame has come; takes the buffer over. Frames without payload come in the order they were sent in,

@@ -13,7 +13,8 @@
 enum { MOST_RANKS = 7 };
 
 static int n_hosts = 1;           /* of ranks from now on */
-static bool is_two_level = false; /* their channels */
+static bool is_two_level = false; /* their channels, */
+static bool is_optional = false;  /* whose messages can be done without */
 static int64_t spin_ns = 0;       /* how long they look before they sleep */
 
 struct rank {
@@ -27,6 +28,7 @@ static struct sx_channel *open_channel(struct rank *rank, size_t window_bytes) {
     const struct sx_channel_options options = {.pool = rank->pool,
                                                .window_bytes = window_bytes,
                                                .is_two_level = is_two_level,
+                                               .is_optional = is_optional,
                                                .wake = sx_events_add,
                                                .context = &rank->events};
     struct sx_channel *channel;

@@ -288,25 +288,66 @@ static void fails_late(struct rank *rank) {
     }
 }
 
-/* A rank that has no memory for what comes fails the query everywhere. */
-static void no_room(struct rank *rank) {
-    struct sx_error error = {0};
-    struct sx_pool *little, *own = rank->pool;
-    struct sx_net_message message;
-    assert(sx_pool_create(100000, &little, NULL) == SX_OK);
+enum { LITTLE_BYTES = 100000, LARGE_BYTES = 500000 };
+
+/* Rank 0 has little memory for what comes. */
+static struct sx_channel *open_little(struct rank *rank, struct sx_pool **out_little) {
+    struct sx_pool *own = rank->pool;
+    assert(sx_pool_create(LITTLE_BYTES, out_little, NULL) == SX_OK);
     if (sx_net_rank(rank->net) == 0)
-        rank->pool = little;
+        rank->pool = *out_little;
     struct sx_channel *channel = open_channel(rank, 1 << 20);
     rank->pool = own;
     meet(rank);
+    return channel;
+}
+
+/* A rank that has no memory for what comes fails the query everywhere. */
+static void no_room(struct rank *rank) {
+    struct sx_error error = {0};
+    struct sx_pool *little;
+    struct sx_net_message message;
+    struct sx_channel *channel = open_little(rank, &little);
     if (sx_net_rank(rank->net) > 0)
-        send_filled(rank, channel, 0, 500000, 1);
+        send_filled(rank, channel, 0, LARGE_BYTES, 1);
     while (sx_net_check(rank->net, &error) == SX_OK)
         assert(!receive_or_wait(rank, channel, &message));
     assert(error.status == SX_OUT_OF_MEMORY && strstr(error.text, "rank 0 (host"));
     sx_channel_destroy(channel);
     assert(sx_net_barrier(rank->net, NULL, NULL) == SX_OUT_OF_MEMORY);
     sx_pool_destroy(little);
+}
+
+/* Unless that can be done without: then it comes without its bytes, and credit goes back for all. */
+static void does_without(struct rank *rank) {
+    enum { MESSAGES = 8 };
+    const int others = sx_net_size(rank->net) - 1;
+    int n_large = 0, n_small = 0;
+    struct sx_pool *little;
+    struct sx_net_message message;
+    struct sx_channel *channel = open_little(rank, &little);
+    for (int i = 0; i < MESSAGES && sx_net_rank(rank->net) > 0; i++) {
+        send_filled(rank, channel, 0, LARGE_BYTES, 1);
+        send_filled(rank, channel, 0, 10, 1);
+    }
+    assert(sx_channel_end(channel, NULL) == SX_OK);
+    while (!sx_channel_ended(channel))
+        if (receive_or_wait(rank, channel, &message)) {
+            assert((message.buffer == NULL) == (message.bytes == LARGE_BYTES));
+            n_large += message.bytes == LARGE_BYTES;
+            n_small += message.bytes == 10;
+            sx_buffer_release(message.buffer);
+        }
+    assert(n_large == n_small && n_large == (sx_net_rank(rank->net) == 0 ? MESSAGES * others : 0));
+    sx_channel_destroy(channel);
+    assert(sx_net_barrier(rank->net, NULL, NULL) == SX_OK);
+    sx_pool_destroy(little);
+}
+
+static void test_optional(void) {
+    is_optional = true;
+    run_ranks(3, does_without);
+    is_optional = false;
 }
 
 static void cancelled(struct rank *rank) {
@@ -399,6 +440,7 @@ static void test_levels(void) {
         run_ranks(4, all_fail);
         run_ranks(4, fails_late);
         run_ranks(4, no_room);
+        test_optional();
         run_ranks(4, cancelled);
         for (int size = 3; size <= MOST_RANKS; size++)
             run_ranks(size, killed);
@@ -435,6 +477,7 @@ int main(void) {
     run_ranks(4, all_fail);
     run_ranks(3, fails_late);
     run_ranks(3, no_room);
+    test_optional();
     run_ranks(3, cancelled);
     run_ranks(4, killed);
     run_ranks(3, leaves);

@@ -214,10 +214,11 @@ static void send_one(struct rank *rank, struct sx_channel *channel, int to, int 
 static void take(struct rank *rank, struct sx_channel *channel, int64_t *bytes) {
     struct sx_net_message message;
     while (receive_or_wait(rank, channel, &message)) {
-        const unsigned char *data = message.buffer->data;
-        for (size_t b = 1; b < message.bytes; b++)
+        const unsigned char *data = message.buffer ? message.buffer->data : NULL;
+        assert(data || (is_optional && message.on_device));
+        for (size_t b = 1; data && b < message.bytes; b++)
             assert(data[b] % 64 == (data[0] + (message.on_device ? b / STEP_BYTES : 0)) % 64);
-        assert((data[0] & 0xc0) == (message.rank * 64 & 0xc0));
+        assert(!data || (data[0] & 0xc0) == (message.rank * 64 & 0xc0));
         bytes[message.rank] += (int64_t)message.bytes;
         sx_buffer_release(message.buffer);
     }
@@ -245,9 +246,8 @@ static void receive_all(struct rank *rank, struct sx_channel *channel, int64_t *
         take(rank, channel, bytes);
 }
 
-static void all_to_all(struct rank *rank) {
+static void exchange_all(struct rank *rank) {
     const int me = sx_net_rank(rank->net), size = sx_net_size(rank->net);
-    set_link(rank, -1, -1);
     for (int query = 0; query < 3; query++) {
         int64_t bytes[2][MOST_RANKS] = {0};
         struct sx_channel *first = open_channel(rank, 100000), *second = open_channel(rank, 60000);
@@ -265,6 +265,11 @@ static void all_to_all(struct rank *rank) {
         sx_channel_destroy(second);
         assert(sx_net_barrier(rank->net, NULL, NULL) == SX_OK);
     }
+}
+
+static void all_to_all(struct rank *rank) {
+    set_link(rank, -1, -1);
+    exchange_all(rank);
 }
 
 /* Of a channel, of all ranks: what goes in rounds, or by pulls. */
@@ -307,6 +312,20 @@ static void out_of_memory(struct rank *rank) {
     sx_channel_destroy(channel);
     assert(sx_net_barrier(rank->net, NULL, NULL) == SX_OUT_OF_MEMORY);
     assert(sx_net_gather(rank->net, NULL, 0, NULL, NULL, NULL) == SX_OK);
+}
+
+/* Unless what comes can be done without. */
+static void does_without(struct rank *rank) {
+    set_link(rank, sx_net_rank(rank->net) == 1 ? 5 : -1, -1);
+    exchange_all(rank);
+}
+
+static void test_optional(void) {
+    is_optional = true;
+    run_ranks(3, does_without);
+    assert(atomic_load(&puller_hall.bytes_pulled) < 3 * 2 * device_bytes(3, true) || !pulls);
+    is_optional = false;
+    clear_hall();
 }
 
 static int rounds_before_break;
@@ -417,6 +436,7 @@ static void test_all(void) {
     clear_hall();
     run_ranks(3, out_of_memory);
     clear_hall();
+    test_optional();
     puller_copies = true;
     for (rounds_before_break = 0; rounds_before_break <= 3; rounds_before_break += 3) {
         run_ranks(3, broken);
