@@ -265,7 +265,7 @@ struct sx_backend_ops {
      * same time on one filter. */
     SX_MUST_CHECK enum sx_status (*bloom_add)(struct sx_stream *stream, const struct sx_tensor *hashes,
                                               struct sx_tensor *words);
-    /* words |= other, which has as many. */
+    /* words |= other, which is FLAT or CONSTANT and has as many. */
     SX_MUST_CHECK enum sx_status (*bloom_merge)(struct sx_stream *stream, const struct sx_tensor *other,
                                                 struct sx_tensor *words);
     /* Positions (I32, ascending) of hashes that may have been added; those that were are among them. */

@@ -19,10 +19,14 @@ static bool is_in(const uint64_t *words, uint64_t n_words, uint64_t hash) {
     return (words[sx_bloom_word(hash, n_words)] & sx_bloom_bits(hash)) == sx_bloom_bits(hash);
 }
 
-static void check_words(struct conformance *c, const struct sx_tensor *hashes, const struct sx_tensor *got) {
+/* `always`: bits that all words have. */
+static void check_words(struct conformance *c, const struct sx_tensor *hashes, uint64_t always,
+                        const struct sx_tensor *got) {
     const uint64_t *from = hashes->values;
     const uint64_t n_words = (uint64_t)got->length;
     uint64_t *expected = calloc(n_words, sizeof *expected);
+    for (uint64_t i = 0; expected && i < n_words; i++)
+        expected[i] = always;
     for (int64_t i = 0; expected && i < hashes->length; i++)
         expected[sx_bloom_word(from[i], n_words)] |= sx_bloom_bits(from[i]);
     CONFORM(c, expected && memcmp(expected, got->values, n_words * sizeof *expected) == 0,
@@ -60,7 +64,7 @@ static enum sx_status try_filter(struct conformance *c, const struct sx_tensor *
         if (i == 0) {
             SX_GO(c->backend->ops.bloom_add(c->stream, &hashes, &words));
             SX_GO(conformance_receive(c, &words, &host_words));
-            check_words(c, added, &host_words);
+            check_words(c, added, 0, &host_words);
         }
         SX_GO(c->backend->ops.bloom_test(c->stream, &hashes, &words, &found));
         SX_GO(conformance_receive(c, &found, &host_found));
@@ -99,13 +103,36 @@ static enum sx_status try_merge(struct conformance *c, const struct sx_tensor *c
     memcpy(all.values, added[0]->values, (size_t)added[0]->length * sizeof(uint64_t));
     memcpy((uint64_t *)all.values + added[0]->length, added[1]->values,
            (size_t)added[1]->length * sizeof(uint64_t));
-    check_words(c, &all, &merged);
+    check_words(c, &all, 0, &merged);
 out:
     for (int i = 0; i < 2; i++)
         sx_tensor_release(&words[i]);
     sx_tensor_release(&merged);
     sx_tensor_release(&all);
     sx_tensor_release(&hashes);
+    return status;
+}
+
+/* One word, merged with all. */
+static enum sx_status try_merge_constant(struct conformance *c, const struct sx_tensor *added,
+                                         int64_t n_words) {
+    if (!conformance_takes(c))
+        return SX_OK;
+    const struct sx_scalar word = {.type = sx_type_of(SX_TYPE_U64), .v.u64 = UINT64_C(0x8000000100200003)};
+    struct sx_tensor words = {0}, merged = {0}, hashes = {0}, other = {0};
+    enum sx_status status = SX_OK;
+    SX_GO(make_words(c, n_words, &words));
+    SX_GO(conformance_send(c, added, &hashes));
+    SX_GO(c->backend->ops.bloom_add(c->stream, &hashes, &words));
+    SX_GO(c->backend->ops.constant(c->stream, &word, n_words, &other));
+    SX_GO(c->backend->ops.bloom_merge(c->stream, &other, &words));
+    SX_GO(conformance_receive(c, &words, &merged));
+    check_words(c, added, word.v.u64, &merged);
+out:
+    sx_tensor_release(&words);
+    sx_tensor_release(&merged);
+    sx_tensor_release(&hashes);
+    sx_tensor_release(&other);
     return status;
 }
 
@@ -120,6 +147,7 @@ void conform_bloom(struct conformance *c) {
             SX_GO(try_filter(c, &added, &others, sizes[s]));
             SX_GO(try_filter(c, &others, &added, sizes[s]));
             SX_GO(try_merge(c, (const struct sx_tensor *const[]){&added, &others}, sizes[s]));
+            SX_GO(try_merge_constant(c, &added, sizes[s]));
         }
     out:
         CONFORM(c, status == SX_OK, "bloom: %s %s", c->error.text, c->stream->error.text);

@@ -16,7 +16,8 @@ enum sx_status sx_cuda_bloom_merge(struct sx_stream *base, const struct sx_tenso
                                    struct sx_tensor *words) {
     struct cuda_stream *stream;
     SX_TRY(cuda_enter(base, &stream));
-    cuda_bloom_merge(stream->handle, other->values, words->length, words->values);
+    cuda_bloom_merge(stream->handle, other->values, other->layout == SX_CONSTANT ? 0 : 1, words->length,
+                     words->values);
     return cuda_launched(stream, "merging bloom filters");
 }
 

@@ -12,10 +12,10 @@ __global__ void bloom_add(const uint64_t *hashes, int64_t n, uint64_t *words, ui
     }
 }
 
-/* A word costs 24 bytes. */
-__global__ void bloom_merge(const uint64_t *other, int64_t n_words, uint64_t *words) {
+/* A word costs 24 bytes. `step`: 1, or 0 where other is one word. */
+__global__ void bloom_merge(const uint64_t *other, int64_t step, int64_t n_words, uint64_t *words) {
     for (int64_t i = cuda_thread(); i < n_words; i += cuda_threads())
-        words[i] |= other[i];
+        words[i] |= other[i * step];
 }
 
 __global__ void bloom_test(const uint64_t *hashes, int64_t n, const uint64_t *words, uint64_t n_words,
@@ -29,9 +29,9 @@ extern "C" void cuda_bloom_add(cudaStream_t stream, const uint64_t *hashes, int6
     SX_LAUNCH(bloom_add, cuda_blocks(n), CUDA_THREADS, 0, stream, hashes, n, words, n_words);
 }
 
-extern "C" void cuda_bloom_merge(cudaStream_t stream, const uint64_t *other, int64_t n_words,
+extern "C" void cuda_bloom_merge(cudaStream_t stream, const uint64_t *other, int64_t step, int64_t n_words,
                                  uint64_t *words) {
-    SX_LAUNCH(bloom_merge, cuda_blocks(n_words), CUDA_THREADS, 0, stream, other, n_words, words);
+    SX_LAUNCH(bloom_merge, cuda_blocks(n_words), CUDA_THREADS, 0, stream, other, step, n_words, words);
 }
 
 extern "C" void cuda_bloom_test(cudaStream_t stream, const uint64_t *hashes, int64_t n, const uint64_t *words,

@@ -37,8 +37,9 @@ void cuda_hash_digits(cudaStream_t stream, const struct cuda_hash_keys *keys, in
 
 void cuda_bloom_add(cudaStream_t stream, const uint64_t *hashes, int64_t n, uint64_t *words,
                     uint64_t n_words);
-/* words[i] |= other[i] */
-void cuda_bloom_merge(cudaStream_t stream, const uint64_t *other, int64_t n_words, uint64_t *words);
+/* words[i] |= other[i * step] */
+void cuda_bloom_merge(cudaStream_t stream, const uint64_t *other, int64_t step, int64_t n_words,
+                      uint64_t *words);
 /* flags[i]: whether hash i may have been added. */
 void cuda_bloom_test(cudaStream_t stream, const uint64_t *hashes, int64_t n, const uint64_t *words,
                      uint64_t n_words, uint8_t *flags);
