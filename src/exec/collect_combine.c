@@ -19,10 +19,8 @@ static enum sx_status combine(struct sx_collector *collector, struct sx_worker *
     struct sx_batch made = {0};
     const enum sx_status status = sx_batches_concat(worker, collector->types, collector->n_columns,
                                                     &collector->batches[first], n, SX_CONCAT_CODED, &made);
-    if (status == SX_OUT_OF_MEMORY) {
-        *sx_worker_error(worker) = (struct sx_error){0};
+    if (sx_lacks_memory(worker, status))
         return SX_OK;
-    }
     SX_TRY(status);
     for (int64_t i = 0; i < n; i++)
         sx_batch_release(&collector->batches[first + i]);

@@ -131,7 +131,11 @@ enum sx_status exchange_filter_open(struct sx_exchange *exchange, struct sx_work
     if ((uint64_t)n_words > terms->most_bytes / sizeof(uint64_t))
         return SX_OK;
     filter->build_rows = rows;
-    SX_TRY(join_bloom_empty(worker, n_words, &filter->words));
+    filter->n_words = n_words;
+    const enum sx_status status = join_bloom_empty(worker, n_words, &filter->words);
+    if (sx_lacks_memory(worker, status))
+        return SX_OK;
+    SX_TRY(status);
     return sx_synchronise(worker, "a filter of an exchange");
 }
 
@@ -139,8 +143,15 @@ enum sx_status exchange_filter_add(struct sx_exchange *exchange, struct sx_worke
                                    const struct sx_batch *batch) {
     struct exchange_filter *filter = exchange->join->filter;
     struct sx_tensor hashes = {0};
-    SX_TRY(exchange_hash_keys(exchange, worker, batch, &hashes));
-    const enum sx_status status = sx_ops(worker)->bloom_add(worker->stream, &hashes, &filter->words);
+    if (filter->words.length == 0)
+        return SX_OK;
+    enum sx_status status = exchange_hash_keys(exchange, worker, batch, &hashes);
+    if (sx_lacks_memory(worker, status)) {
+        atomic_store(&filter->lacks_keys, true);
+        return SX_OK;
+    }
+    SX_TRY(status);
+    status = sx_ops(worker)->bloom_add(worker->stream, &hashes, &filter->words);
     sx_tensor_release(&hashes);
     return status;
 }
@@ -148,6 +159,8 @@ enum sx_status exchange_filter_add(struct sx_exchange *exchange, struct sx_worke
 enum sx_status exchange_filter_share(struct exchange_filter *filter, struct sx_worker *worker) {
     if (!exchange_filter_is_pending(filter))
         return SX_OK;
+    if (atomic_load(&filter->lacks_keys))
+        sx_tensor_release(&filter->words);
     SX_TRY(bloom_share(worker, filter->spans, &filter->words));
     atomic_store(&filter->is_whole, true);
     return SX_OK;
@@ -156,7 +169,7 @@ enum sx_status exchange_filter_share(struct exchange_filter *filter, struct sx_w
 /* ---- the probe side ---- */
 
 bool exchange_filter_is_pending(const struct exchange_filter *filter) {
-    return filter && filter->words.length > 0 && !atomic_load(&filter->is_whole);
+    return filter && filter->n_words > 0 && !atomic_load(&filter->is_whole);
 }
 
 /* To ask costs about as much as to send a fourth of the rows (a guess). */
@@ -167,7 +180,7 @@ static bool drops_little(const struct exchange_filter *filter) {
 }
 
 bool exchange_filter_is_useful(const struct exchange_filter *filter) {
-    return filter && filter->words.length > 0 && atomic_load(&filter->is_whole) && !drops_little(filter);
+    return filter && atomic_load(&filter->is_whole) && filter->words.length > 0 && !drops_little(filter);
 }
 
 void exchange_filter_count(struct exchange_filter *filter, int64_t in, int64_t out) {
@@ -179,7 +192,7 @@ void exchange_filter_count(struct exchange_filter *filter, int64_t in, int64_t o
 
 void exchange_filter_remember(const struct exchange_filter *filter, const struct sx_run *run) {
     struct sx_filter_memory *memory = run->options.filter_memory;
-    if (memory && filter && filter->probe && filter->words.length > 0 && drops_little(filter))
+    if (memory && filter && filter->probe && drops_little(filter))
         sx_filter_memory_keep(memory, filter->probe, filter->build_rows);
 }
 
@@ -188,6 +201,6 @@ const char *exchange_filter_tell(const struct exchange_filter *filter, struct sx
     if (in == 0)
         return "";
     return sx_arena_format(arena, ", filter of %.1f MB: %.0f %% of %" PRId64 " rows passed",
-                           (double)filter->words.length * sizeof(uint64_t) / 1e6,
-                           100.0 * (double)out / (double)in, in);
+                           (double)filter->n_words * sizeof(uint64_t) / 1e6, 100.0 * (double)out / (double)in,
+                           in);
 }

@@ -19,7 +19,9 @@ struct exchange_filter_terms {
 
 struct exchange_filter {
     struct bloom_span *spans;    /* by rank */
-    struct sx_tensor words;      /* length 0: there is none; the same on all ranks */
+    int64_t n_words;             /* 0: there is none; the same on all ranks */
+    struct sx_tensor words;      /* length 0: this rank has no memory for it, or no use any more */
+    atomic_bool lacks_keys;      /* there was no memory to add some of this rank's */
     uint64_t probe;              /* names the columns that ask it; 0: they are not of tables alone */
     int64_t build_rows;          /* of all ranks */
     atomic_bool is_whole;        /* all ranks' parts are there */
@@ -29,6 +31,7 @@ struct exchange_filter {
 /* For the exchange of an adaptive join's build side: sets join->filter where the join can use one. */
 SX_MUST_CHECK enum sx_status exchange_filter_create(struct sx_exchange *exchange, struct sx_run *run,
                                                     struct sx_error *error);
+/* Its memory, once nobody asks it any more; may be called again. NULL allowed. */
 void exchange_filter_release(struct exchange_filter *filter);
 
 /* This rank's, of the build side's exchange. */
@@ -36,7 +39,8 @@ struct exchange_filter_terms exchange_filter_terms(const struct sx_exchange *exc
                                                    const struct sx_run *run);
 /* Takes another rank's into those of rank 0. */
 void exchange_filter_agree(const struct exchange_filter_terms *terms, struct exchange_filter_terms *all);
-/* An empty one for a build side of so many rows, if all ranks' terms allow it. */
+/* An empty one for a build side of so many rows, if all ranks' terms allow it. From here on a rank that has
+ * no memory for it does without; the others get no part of it, and drop nothing of its rows. */
 SX_MUST_CHECK enum sx_status exchange_filter_open(struct sx_exchange *exchange, struct sx_worker *worker,
                                                   int64_t rows, const struct exchange_filter_terms *terms);
 /* Adds the keys of build rows that have come. */

@@ -8,6 +8,13 @@ enum sx_status sx_no_memory(struct sx_error *error, const char *what) {
     return sx_error_set(error, SX_OUT_OF_MEMORY, "out of memory: no memory for %s", what);
 }
 
+bool sx_lacks_memory(struct sx_worker *worker, enum sx_status status) {
+    if (status != SX_OUT_OF_MEMORY)
+        return false;
+    *sx_worker_error(worker) = (struct sx_error){0};
+    return true;
+}
+
 void *sx_operator_create(struct sx_run *run, size_t size_bytes,
                          void (*destroy)(struct sx_run *, struct sx_operator *), const char *name_format,
                          ...) {

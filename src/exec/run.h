@@ -228,6 +228,9 @@ static inline int64_t sx_sequence_place(int64_t pipeline, int64_t sequence) {
 
 /* "no memory for WHAT" as a status. */
 enum sx_status sx_no_memory(struct sx_error *error, const char *what);
+/* Whether `status`, of a call of the worker's, is a lack of memory, which is forgotten then: for what can be
+ * done without. Not for calls that tell of other workers' or ranks' failures. */
+bool sx_lacks_memory(struct sx_worker *worker, enum sx_status status);
 
 /* Runs all pipelines in rounds (schedule.h), and after each the ends of the sinks that it has filled. */
 SX_MUST_CHECK enum sx_status sx_run_pipelines(struct sx_run *run, struct sx_error *error);
