@@ -87,6 +87,8 @@ static enum sx_status end_driven(struct sx_exchange *exchange, struct sx_worker 
     if (!next) {
         if (exchange->kept)
             sx_collector_drop(exchange->kept);
+        if (exchange->join && !exchange->is_build)
+            exchange_filter_release(exchange->join->filter);
         if (exchange->is_blocking)
             SX_TRY(exchange_send_held(exchange, worker));
         if (exchange->mode != EXCHANGE_STAY)
