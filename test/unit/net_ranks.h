@@ -24,7 +24,7 @@ struct rank {
     struct sx_events events;
 };
 
-static struct sx_channel *open_channel(struct rank *rank, size_t window_bytes) {
+static inline struct sx_channel *open_channel(struct rank *rank, size_t window_bytes) {
     const struct sx_channel_options options = {.pool = rank->pool,
                                                .window_bytes = window_bytes,
                                                .is_two_level = is_two_level,
@@ -37,14 +37,14 @@ static struct sx_channel *open_channel(struct rank *rank, size_t window_bytes) {
 }
 
 /* All ranks have come here; some may have gone on and failed already. */
-static void meet(struct rank *rank) {
+static inline void meet(struct rank *rank) {
     const enum sx_status status = sx_net_gather(rank->net, NULL, 0, NULL, NULL, NULL);
     assert(status == SX_OK || status == sx_net_check(rank->net, NULL));
 }
 
 /* Sends `bytes` times `fill`. */
-static void send_filled(struct rank *rank, struct sx_channel *channel, int to, size_t bytes,
-                        unsigned char fill) {
+static inline void send_filled(struct rank *rank, struct sx_channel *channel, int to, size_t bytes,
+                               unsigned char fill) {
     struct sx_net_message message = {.rank = to, .bytes = bytes};
     if (bytes) {
         assert(sx_buffer_create(rank->pool, bytes, &message.buffer, NULL) == SX_OK);
@@ -56,8 +56,8 @@ static void send_filled(struct rank *rank, struct sx_channel *channel, int to, s
 }
 
 /* False: there was nothing, and a wake has come since the last look, or the channel has ended. */
-static bool receive_or_wait(struct rank *rank, struct sx_channel *channel,
-                            struct sx_net_message *out_message) {
+static inline bool receive_or_wait(struct rank *rank, struct sx_channel *channel,
+                                   struct sx_net_message *out_message) {
     const int64_t seen = sx_events_count(&rank->events);
     if (sx_channel_receive(channel, out_message))
         return true;
