@@ -19,6 +19,9 @@ STACHIO = os.environ["STACHIO"]
 EARLY_MOMENTS = (0.05, 0.2, 0.4, 0.6, 0.8, 1.0, 1.3)
 # Seconds after the first answer.
 LATE_MOMENTS = (0, 0.3, 1.2)
+# Short joins, one after another, for each of which ranks share a filter (unit/test_exec_filter.c ends them just then).
+FILTERED = "SELECT count(*) FROM t a JOIN t b ON a.v * 3 = b.v * 3 WHERE b.k < 5 AND a.k < 9"
+FILTERS = {"STACHIO_FILTER_ROWS": "0", "STACHIO_BROADCAST_BYTES": "0", "STACHIO_ALONE_BYTES": "0"}
 NAMED = re.compile(r"rank 1 (\(host [^ ]+, pid \d+\)|on host )")
 
 
@@ -54,12 +57,24 @@ def check_killed_early(directory, moment, victim):
         check_killed(launched, victim, {})
 
 
-def check_killed_late(directory, moment, victim):
-    query = long_query(directory)
-    with Launched(3, per_rank(query, query)) as launched:
+def check_killed_late(query, moment, victim, **values):
+    with Launched(3, per_rank(query, query), **values) as launched:
         launched.wait_for_answer()
         time.sleep(moment)
         check_killed(launched, victim, {rank: 137 if rank == victim else 5 for rank in range(3)})
+
+
+def check_interrupted(query, moment, **values):
+    with Launched(3, per_rank(query, query), **values) as launched:
+        launched.wait_for_answer()
+        time.sleep(moment)
+        err = launched.end(signal.SIGINT, 0)
+        require(all(f"status {rank} {status}" in err for rank, status in ((0, 130), (1, 0), (2, 0))), err)
+
+
+def check_filtered(directory):
+    status, out, err = run_ranks(3, [STACHIO, "-d", directory, "--analyze", "-c", FILTERED], **FILTERS)
+    require(status == 0 and ", filter of " in out, f"status {status}: {out}{err}")
 
 
 def check_error(command, others, status, *words):
@@ -120,7 +135,15 @@ def main():
                 check_killed_early(directory, moment * (3 if SANITIZED else 1), i % 3)
         for i, moment in enumerate(LATE_MOMENTS):
             with checks.case(f"rank {i % 3} is killed {moment} s after an answer"):
-                check_killed_late(directory, moment, i % 3)
+                check_killed_late(long_query(directory), moment, i % 3)
+        with checks.case("joins with filters"):
+            check_filtered(directory)
+        filtered = long_query(directory, FILTERED, 600)
+        for i, moment in enumerate(LATE_MOMENTS):
+            with checks.case(f"rank {i % 3} is killed {moment} s after an answer, in joins with filters"):
+                check_killed_late(filtered, moment, i % 3, **FILTERS)
+            with checks.case(f"Ctrl-C on rank 0 {moment} s after an answer, in joins with filters"):
+                check_interrupted(filtered, moment, **FILTERS)
         with checks.case("a rank can't read its file"):
             check_unreadable(directory)
         with checks.case("a rank has too little memory"):

@@ -67,10 +67,9 @@ def make_tables(directory):
     con.execute(f"COPY (SELECT i % 30 AS k, 'other ' || i AS s FROM range(900) r(i)) TO '{directory}/u.parquet'")
 
 
-def long_query(directory):
+def long_query(directory, query="SELECT count(*), sum(a.v * b.v) FROM t a JOIN t b ON a.k = b.k", times=200):
     """A shell's command; a short query first, whose answer tells that the ranks are at work."""
-    query = "SELECT count(*), sum(a.v * b.v) FROM t a JOIN t b ON a.k = b.k"
-    return f"{os.environ['STACHIO']} -d {directory} --threads 1 -c 'SELECT count(*) FROM t;{';'.join([query] * 200)}'"
+    return f"{os.environ['STACHIO']} -d {directory} --threads 1 -c 'SELECT count(*) FROM t;{';'.join([query] * times)}'"
 
 
 def listening(pid):
