@@ -127,6 +127,8 @@ def main():
         for n in (2, 3, 4):
             with checks.case(f"exchange, {n} ranks, {name}"):
                 check_ok(n, "exchange", **values)
+        with checks.case(f"no memory for large messages, {name}"):
+            check_ok(3, "lack", **values)
         with checks.case(f"a failure, {name}"):
             check_ok(3, "fail", **values)
         for victim in range(3):

@@ -1,7 +1,9 @@
 /* One rank of a launch, for test_ranks.py: ranks WHAT. Prints "ok" by rank 0, or the error; exits as the
- * program does. exchange   collectives, then messages of many sizes to all, checked; a barrier; again fail
- * rank 1 fails a query while the others wait; after a barrier all go on wait       ranks exchange until one
- * is killed */
+ * program does.
+ * exchange   collectives, then messages of many sizes to all, checked; a barrier; again
+ * lack       the same, but there is no memory for large ones, which can be done without
+ * fail       rank 1 fails a query while the others wait; after a barrier all go on
+ * wait       ranks exchange until one is killed */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +12,7 @@
 
 #include "api/launch.h"
 
-enum { MOST_RANKS = 64, ROUNDS = 24 };
+enum { MOST_RANKS = 64, ROUNDS = 24, LITTLE_BYTES = 100000 };
 
 static const size_t lengths[] = {0, 1, 100, 5000, 70000, 333, 1 << 20, 3 << 20};
 enum { N_LENGTHS = sizeof lengths / sizeof *lengths };
@@ -30,12 +32,15 @@ static void check_message(const struct sx_net_message *message, int me) {
         assert(data[i] == message->rank * 16 + me);
 }
 
-static enum sx_status exchange(struct sx_net *net, struct sx_pool *pool, struct sx_error *error) {
+/* `received_pool`: of what comes; with another one than `pool` messages are optional. */
+static enum sx_status exchange(struct sx_net *net, struct sx_pool *pool, struct sx_pool *received_pool,
+                               struct sx_error *error) {
     const int me = sx_net_rank(net), size = sx_net_size(net);
-    const struct sx_channel_options options = {.pool = pool, .window_bytes = 2 << 20};
+    const struct sx_channel_options options = {
+        .pool = received_pool, .window_bytes = 2 << 20, .is_optional = received_pool != pool};
     struct sx_channel *channel;
     struct sx_net_message message;
-    int64_t received[MOST_RANKS] = {0}, expected;
+    int64_t received[MOST_RANKS] = {0}, expected, n_lacking = 0;
     int mine = me * me, all[MOST_RANKS];
     SX_TRY(sx_net_gather(net, &mine, sizeof mine, all, NULL, error));
     for (int r = 0; r < size; r++)
@@ -51,6 +56,8 @@ static enum sx_status exchange(struct sx_net *net, struct sx_pool *pool, struct 
             usleep(100);
             continue;
         }
+        assert(message.buffer || message.bytes == 0 || (options.is_optional && message.rank != me));
+        n_lacking += message.bytes > 0 && !message.buffer;
         check_message(&message, me);
         received[message.rank] += (int64_t)message.bytes;
         sx_buffer_release(message.buffer);
@@ -61,8 +68,18 @@ static enum sx_status exchange(struct sx_net *net, struct sx_pool *pool, struct 
             expected += (int64_t)lengths[(from + me + i) % N_LENGTHS];
         assert(received[from] == expected);
     }
+    assert(status != SX_OK || (n_lacking > 0) == options.is_optional);
     sx_channel_destroy(channel);
     return status == SX_OK ? sx_net_barrier(net, NULL, error) : status;
+}
+
+static enum sx_status lack(struct sx_net *net, struct sx_pool *pool, struct sx_error *error) {
+    struct sx_pool *little;
+    assert(sx_pool_create(LITTLE_BYTES, &little, NULL) == SX_OK);
+    const enum sx_status status = exchange(net, pool, little, error);
+    if (status == SX_OK)
+        sx_pool_destroy(little);
+    return status;
 }
 
 static enum sx_status fail_once(struct sx_net *net, struct sx_error *error) {
@@ -92,7 +109,7 @@ static enum sx_status run(const char *what, struct sx_net *net, struct sx_pool *
         if (!strcmp(what, "fail"))
             status = fail_once(net, error);
         if (status == SX_OK)
-            status = exchange(net, pool, error);
+            status = !strcmp(what, "lack") ? lack(net, pool, error) : exchange(net, pool, pool, error);
     }
     return status;
 }
