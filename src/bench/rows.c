@@ -34,7 +34,9 @@ static enum sx_status use_steps(struct bench_worker *worker, struct bench_case *
     int64_t offsets[PARTS + 1];
     struct sx_tensor order = {0};
     struct sx_buffer *frames[PARTS] = {0};
-    struct sx_rows_narrow narrow[COLUMNS] = {0};
+    /* Known, as it is after an exchange's first batch. */
+    struct sx_rows_narrow narrow[COLUMNS] = {
+        {.fit = SX_ROWS_FITS}, {.fit = SX_ROWS_FITS}, {.fit = SX_ROWS_FITS}, {.fit = SX_ROWS_FITS}};
     struct sx_batch own = {0};
     size_t plain_bytes;
     SX_TRY(ops->partition_keys(worker->stream, &batch->columns[KEY], 1, batch->rows, NULL, PARTS, &order,

@@ -107,11 +107,18 @@ void cuda_rows_pack_tiles(cudaStream_t stream, const struct cuda_tile_column *co
 struct cuda_rows_range {
     int64_t least, most;
 };
-/* Of a sample of n rows of integers of `width` bytes, 8 or 16. */
-void cuda_rows_sample(cudaStream_t stream, struct cuda_column column, int width, int64_t n,
-                      struct cuda_rows_range *out);
+enum { CUDA_NARROW_COLUMNS = 16 }; /* in one launch */
 
-enum { CUDA_WIDEN_COLUMNS = 16 }; /* in one launch */
+/* Columns of integers of 8 or 16 bytes, and where the ranges of samples of their rows go. */
+struct cuda_rows_samples {
+    int64_t rows;
+    int32_t n;
+    int32_t widths[CUDA_NARROW_COLUMNS];
+    struct cuda_column columns[CUDA_NARROW_COLUMNS];
+    struct cuda_rows_range *ranges[CUDA_NARROW_COLUMNS];
+};
+void cuda_rows_sample(cudaStream_t stream, const struct cuda_rows_samples *samples);
+
 struct cuda_rows_narrowed {
     const void *from; /* at a multiple of 16, as `to` is */
     void *to;
@@ -121,7 +128,7 @@ struct cuda_rows_narrowed {
 struct cuda_rows_widening {
     int64_t rows;
     int32_t n;
-    struct cuda_rows_narrowed columns[CUDA_WIDEN_COLUMNS];
+    struct cuda_rows_narrowed columns[CUDA_NARROW_COLUMNS];
 };
 void cuda_rows_widen(cudaStream_t stream, const struct cuda_rows_widening *widening);
 

@@ -2,7 +2,7 @@
 #include "backend/cuda/kernel.h"
 #include "backend/cuda/launch_rows.h"
 
-enum { SAMPLE_ROWS = 16384 };
+enum { SAMPLE_ROWS = 4096, SAMPLERS = 512 /* threads */, SAMPLED = SAMPLE_ROWS / SAMPLERS };
 
 /* Whether the value is the 64 bits that *out has. */
 template <typename T> __device__ static inline bool take_low(T value, int64_t *out) {
@@ -16,22 +16,25 @@ __device__ static inline bool take_low(sx_i128 value, int64_t *out) {
 
 /* By one block. */
 template <typename T>
-__global__ void sample_range(const struct cuda_column column, int64_t n, struct cuda_rows_range *out) {
-    __shared__ struct cuda_rows_range ranges[CUDA_THREADS];
+__device__ static inline void sample_range(const struct cuda_column &column, int64_t n,
+                                           struct cuda_rows_range *out) {
+    __shared__ struct cuda_rows_range ranges[SAMPLERS];
     const int64_t stride = n > SAMPLE_ROWS ? n / SAMPLE_ROWS : 1;
     int64_t least = INT64_MAX, most = INT64_MIN;
     bool is_wide = false;
-    for (int64_t i = threadIdx.x; i < SAMPLE_ROWS && i * stride < n; i += CUDA_THREADS) {
+    SX_UNROLL
+    for (int k = 0; k < SAMPLED; k++) {
+        const int64_t row = (k * SAMPLERS + (int64_t)threadIdx.x) * stride;
         int64_t value;
-        if (!cuda_is_valid(column, i * stride))
+        if (row >= n || !cuda_is_valid(column, row))
             continue;
-        is_wide = !take_low(cuda_load<T>(column, i * stride), &value) || is_wide;
+        is_wide = !take_low(cuda_load<T>(column, row), &value) || is_wide;
         least = value < least ? value : least;
         most = value > most ? value : most;
     }
     is_wide = __syncthreads_or(is_wide);
     ranges[threadIdx.x] = {least, most};
-    for (unsigned half = CUDA_THREADS / 2; half > 0; half /= 2) {
+    for (unsigned half = SAMPLERS / 2; half > 0; half /= 2) {
         __syncthreads();
         if (threadIdx.x < half) {
             struct cuda_rows_range *range = &ranges[threadIdx.x];
@@ -42,6 +45,14 @@ __global__ void sample_range(const struct cuda_column column, int64_t n, struct 
     }
     if (threadIdx.x == 0)
         *out = is_wide ? cuda_rows_range{INT64_MAX, INT64_MIN} : ranges[0];
+}
+
+__global__ void sample_columns(const struct cuda_rows_samples samples) {
+    const int c = (int)blockIdx.x;
+    if (samples.widths[c] == sizeof(int64_t))
+        sample_range<int64_t>(samples.columns[c], samples.rows, samples.ranges[c]);
+    else
+        sample_range<sx_i128>(samples.columns[c], samples.rows, samples.ranges[c]);
 }
 
 /* 16 bytes of offsets at a time; what follows them one by one. */
@@ -77,12 +88,8 @@ __global__ void widen_columns(const struct cuda_rows_widening widening) {
 
 extern "C" {
 
-void cuda_rows_sample(cudaStream_t stream, struct cuda_column column, int width, int64_t n,
-                      struct cuda_rows_range *out) {
-    if (width == sizeof(int64_t))
-        SX_LAUNCH(sample_range<int64_t>, 1, CUDA_THREADS, 0, stream, column, n, out);
-    else
-        SX_LAUNCH(sample_range<sx_i128>, 1, CUDA_THREADS, 0, stream, column, n, out);
+void cuda_rows_sample(cudaStream_t stream, const struct cuda_rows_samples *samples) {
+    SX_LAUNCH(sample_columns, (unsigned)samples->n, SAMPLERS, 0, stream, *samples);
 }
 
 void cuda_rows_widen(cudaStream_t stream, const struct cuda_rows_widening *widening) {

@@ -5,10 +5,10 @@
 #include "backend/cuda/cuda.h"
 #include "tensor/rows.h"
 
-enum { CUDA_NARROW_COLUMNS = 64 /* of a batch: the first ones */ };
+enum { CUDA_MOST_NARROW = 64 /* columns of a batch: the first ones */ };
 
 static inline bool cuda_rows_is_narrow(const struct sx_rows_narrow *narrow, int column) {
-    return narrow && column < CUDA_NARROW_COLUMNS && narrow[column].fit == SX_ROWS_FITS;
+    return narrow && column < CUDA_MOST_NARROW && narrow[column].fit == SX_ROWS_FITS;
 }
 /* Finds out, by a sample of the batch, about columns of which nothing is known. Synchronises if there are
  * any. */
