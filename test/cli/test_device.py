@@ -246,10 +246,21 @@ def check_ranks(tables):
 
 
 def check_rounds(group, ways):
-    """Rounds, or pulls, in rank 0's trace: about what comes to a rank in a join, and those of a lane one after another."""
+    """Rounds, or pulls, in rank 0's trace: about what comes to a rank in a join, and those of a lane one after another. Of four columns
+    three fit into half of their bytes."""
+    plain, wanted = link_bytes(group, ways, "off")
+    narrow, _ = link_bytes(group, ways, "auto")
+    for way in ways:
+        require(plain[way] > 0.9 * wanted, f"{way}: {plain} of {wanted}")
+        require(0.6 * plain[way] < narrow[way] < 0.7 * plain[way], f"{way}: {narrow} of {plain}")
+
+
+def link_bytes(group, ways, compression):
+    """Bytes of all runs by way, and what a run should have."""
     with scratch_directory() as scratch:
         trace, report = os.path.join(scratch, "join.trace"), os.path.join(scratch, "join.json")
-        run_stachio(["bench", "join", "--build", "10k", "--probe", "50k", "--device", "cuda", "--runs", "1", "--trace", trace, "--json", report]).succeeded()
+        run_stachio(["bench", "join", "--build", "10k", "--probe", "50k", "--device", "cuda", "--runs", "1", "--trace", trace, "--json", report,
+                     "--columns", "4", "--shuffle-compression", compression]).succeeded()
         with open(trace, encoding="utf-8") as file:
             events = json.load(file)["traceEvents"]
         lanes = {event["tid"] for event in events if event["name"] == "thread_name" and event["args"]["name"].startswith(group)}
@@ -259,9 +270,7 @@ def check_rounds(group, ways):
     rounds.sort(key=lambda event: (event["tid"], event["ts"]))
     for before, after in zip(rounds, rounds[1:]):
         require(before["tid"] != after["tid"] or before["ts"] + before["dur"] <= after["ts"], f"{before}, {after}")
-    for way in ways:
-        total = sum(event["args"][way] for event in rounds)
-        require(total > 0.9 * wanted, f"{way}: {total} of {wanted}")
+    return {way: sum(event["args"][way] for event in rounds) for way in ways}, wanted
 
 
 def check_links(tables):
