@@ -13,20 +13,20 @@ enum fill {
 };
 
 struct narrow_column {
-    struct sx_type type;
-    enum fill fill;
     double null_share;
+    enum fill fill;
+    struct sx_type type;
     bool is_narrow;
 };
 
 static const struct narrow_column cases[] = {
-    {{SX_TYPE_I64, 0, 0}, SMALL, 0, true},        {{SX_TYPE_I64, 0, 0}, NEGATIVE, 0.3, true},
-    {{SX_TYPE_DECIMAL, 15, 2}, FAR, 0, true},     {{SX_TYPE_TIMESTAMP, 0, 0}, EDGE, 0.1, true},
-    {{SX_TYPE_I64, 0, 0}, OUTLIER, 0, false},     {{SX_TYPE_I64, 0, 0}, WIDE, 0, false},
-    {{SX_TYPE_DECIMAL, 30, 4}, FAR, 0.2, true},   {{SX_TYPE_I128, 0, 0}, WIDE, 0, true},
-    {{SX_TYPE_I128, 0, 0}, HUGE, 0, false},       {{SX_TYPE_I32, 0, 0}, SMALL, 0, false},
-    {{SX_TYPE_U64, 0, 0}, SMALL, 0, true},        {{SX_TYPE_F64, 0, 0}, WIDE, 0, false},
-    {{SX_TYPE_DECIMAL, 30, 4}, OUTLIER, 0, true},
+    {0, SMALL, {SX_TYPE_I64, 0, 0}, true},        {0.3, NEGATIVE, {SX_TYPE_I64, 0, 0}, true},
+    {0, FAR, {SX_TYPE_DECIMAL, 15, 2}, true},     {0.1, EDGE, {SX_TYPE_TIMESTAMP, 0, 0}, true},
+    {0, OUTLIER, {SX_TYPE_I64, 0, 0}, false},     {0, WIDE, {SX_TYPE_I64, 0, 0}, false},
+    {0.2, FAR, {SX_TYPE_DECIMAL, 30, 4}, true},   {0, WIDE, {SX_TYPE_I128, 0, 0}, true},
+    {0, HUGE, {SX_TYPE_I128, 0, 0}, false},       {0, SMALL, {SX_TYPE_I32, 0, 0}, false},
+    {0, SMALL, {SX_TYPE_U64, 0, 0}, true},        {0, WIDE, {SX_TYPE_F64, 0, 0}, false},
+    {0, OUTLIER, {SX_TYPE_DECIMAL, 30, 4}, true},
 };
 enum { N_CASES = sizeof cases / sizeof cases[0], ODD_ROW = 1 };
 
