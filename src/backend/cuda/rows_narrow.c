@@ -1,7 +1,5 @@
 #include "backend/cuda/rows_narrow.h"
 
-#include <stdlib.h>
-
 #include "backend/cuda/launch_rows.h"
 
 static int most_columns(const struct sx_batch *batch) {
