@@ -159,7 +159,8 @@ enum stachio_overlap {
 
 /* Whether rows are packed into fewer bytes on their way between ranks. */
 enum stachio_shuffle_compression {
-    STACHIO_SHUFFLE_COMPRESSION_AUTO, /* where the network is slower than the work that it takes */
+    STACHIO_SHUFFLE_COMPRESSION_AUTO, /* where the network is slower than the work that it takes; between GPUs
+                                       * else integers of large batches in half of their bytes, if they fit */
     STACHIO_SHUFFLE_COMPRESSION_OFF,
     STACHIO_SHUFFLE_COMPRESSION_ON
 };

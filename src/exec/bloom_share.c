@@ -28,13 +28,13 @@ static enum sx_status make_message(struct sx_worker *worker, const struct sx_ten
 /* A message to each other rank in every case; without bytes where there is no memory for the copy, or for the
  * words. `messages`: room for them. */
 static enum sx_status send_span(struct sx_worker *worker, const struct sx_tensor *words,
-                                const struct bloom_span *span, struct sx_channel *channel,
+                                const struct bloom_span *span, bool is_optional, struct sx_channel *channel,
                                 struct sx_net_message *messages) {
     const struct sx_net *net = worker->run->options.net;
     struct sx_net_message message = {0};
     int n = 0;
     const enum sx_status made = words->length > 0 ? make_message(worker, words, span, &message) : SX_OK;
-    if (!sx_lacks_memory(worker, made))
+    if (!is_optional || !sx_lacks_memory(worker, made))
         SX_TRY(made);
     for (int r = 0; r < sx_net_size(net); r++)
         if (r != sx_net_rank(net)) {
@@ -50,7 +50,7 @@ static enum sx_status send_span(struct sx_worker *worker, const struct sx_tensor
 /* Where the backend can read it; a reference for the caller. NULL: there was no memory for it, here or where
  * it is from. */
 static enum sx_status place_message(struct sx_worker *worker, const struct sx_net_message *message,
-                                    struct sx_buffer **out_buffer) {
+                                    bool is_optional, struct sx_buffer **out_buffer) {
     *out_buffer = NULL;
     if (!message->buffer)
         return SX_OK;
@@ -60,7 +60,7 @@ static enum sx_status place_message(struct sx_worker *worker, const struct sx_ne
     }
     const enum sx_status status =
         sx_ops(worker)->bytes_from_host(worker->stream, message->buffer, message->bytes, out_buffer);
-    return sx_lacks_memory(worker, status) ? SX_OK : status;
+    return is_optional && sx_lacks_memory(worker, status) ? SX_OK : status;
 }
 
 /* When it returns the other one may be released, and what it was in be written. */
@@ -90,13 +90,14 @@ static enum sx_status fill_span(struct sx_worker *worker, const struct bloom_spa
 }
 
 static enum sx_status merge_message(struct sx_worker *worker, const struct sx_net_message *message,
-                                    const struct bloom_span *span, struct sx_tensor *words) {
+                                    const struct bloom_span *span, bool is_optional,
+                                    struct sx_tensor *words) {
     struct sx_buffer *placed;
     if (words->length == 0)
         return SX_OK;
     if (message->bytes > 0 && message->bytes != bytes_of(span))
         return sx_error_set(sx_worker_error(worker), SX_INTERNAL, "a filter of %zu bytes", message->bytes);
-    SX_TRY(place_message(worker, message, &placed));
+    SX_TRY(place_message(worker, message, is_optional, &placed));
     if (!placed)
         return fill_span(worker, span, words);
     const struct sx_tensor other = {.type = words->type, .length = span->n, .values = placed->data};
@@ -107,7 +108,7 @@ static enum sx_status merge_message(struct sx_worker *worker, const struct sx_ne
 
 /* As they come; until all other ranks' are there and the own ones have gone. */
 static enum sx_status merge_messages(struct sx_worker *worker, const struct bloom_span *spans,
-                                     struct sx_channel *channel, struct sx_tensor *words) {
+                                     bool is_optional, struct sx_channel *channel, struct sx_tensor *words) {
     enum { WAIT_MS = 50 };
     struct sx_events *events = &worker->run->events;
     int n_left = sx_net_size(worker->run->options.net) - 1;
@@ -115,7 +116,8 @@ static enum sx_status merge_messages(struct sx_worker *worker, const struct bloo
         const int64_t n_events = sx_events_count(events);
         struct sx_net_message message;
         while (n_left > 0 && sx_channel_receive(channel, &message)) {
-            const enum sx_status status = merge_message(worker, &message, &spans[message.rank], words);
+            const enum sx_status status =
+                merge_message(worker, &message, &spans[message.rank], is_optional, words);
             sx_buffer_release(message.buffer);
             SX_TRY(status);
             n_left--;
@@ -135,13 +137,13 @@ static size_t largest_bytes(const struct bloom_span *spans, int n_ranks) {
     return bytes;
 }
 
-enum sx_status bloom_share(struct sx_worker *worker, const struct bloom_span *spans,
+enum sx_status bloom_share(struct sx_worker *worker, const struct bloom_span *spans, bool is_optional,
                            struct sx_tensor *words) {
     struct sx_run *run = worker->run;
     const int n_ranks = sx_net_size(run->options.net);
     const struct sx_channel_options options = {.pool = sx_message_pool(&run->options),
                                                .window_bytes = largest_bytes(spans, n_ranks),
-                                               .is_optional = true,
+                                               .is_optional = is_optional,
                                                .wake = sx_events_add,
                                                .context = &run->events};
     struct sx_arena arena = {0};
@@ -151,8 +153,8 @@ enum sx_status bloom_share(struct sx_worker *worker, const struct bloom_span *sp
     if (!messages)
         return sx_no_memory(sx_worker_error(worker), "a join's filter");
     SX_GO(sx_channel_create(run->options.net, &options, &channel, sx_worker_error(worker)));
-    SX_GO(send_span(worker, words, &spans[sx_net_rank(run->options.net)], channel, messages));
-    status = merge_messages(worker, spans, channel, words);
+    SX_GO(send_span(worker, words, &spans[sx_net_rank(run->options.net)], is_optional, channel, messages));
+    status = merge_messages(worker, spans, is_optional, channel, words);
 out:
     sx_channel_destroy(channel);
     sx_arena_release(&arena);

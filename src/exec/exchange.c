@@ -403,7 +403,8 @@ static const char *name_with_report(struct sx_run *run, const struct sx_exchange
     const double plain = (double)exchange->plain_bytes, packed = (double)exchange->packed_bytes;
     const char *ratio = "", *heavy = "", *balance = "", *filter = "";
     if (plain > packed)
-        ratio = sx_arena_format(&run->arena, " (packed, %.1f : 1)", plain / packed);
+        ratio = sx_arena_format(&run->arena, " (%s, %.1f : 1)",
+                                atomic_load(&exchange->has_packed) ? "packed" : "narrow", plain / packed);
     if (skew && skew->n_heavy > 0 && exchange->plan->u.exchange.adaptive)
         heavy = sx_arena_format(&run->arena, ", heavy keys: %d", skew->n_heavy);
     if (exchange->most_of_mean > 0)

@@ -60,7 +60,9 @@ struct exchange_packing {
 /* How an exchange of a device packs; see exchange_device_pack.c. */
 struct exchange_device_packing {
     pthread_mutex_t lock;
-    double row_bytes[2]; /* plain (or what it would have been) and packed, of the last batch; 0: not known */
+    double row_bytes[2]; /* not packed (or what it would have been) and packed, of the last batch; 0: not
+                            known */
+    double narrowed; /* what the last batch that was not packed took of its plain bytes; 0: there was none */
     bool is_on;
     int64_t looked_ns; /* 0: never */
     struct sx_net_pace pace;
@@ -118,6 +120,7 @@ struct sx_exchange {
     pthread_mutex_t pack_lock; /* of large batches on a device */
     struct exchange_device_packing device_packing;
     atomic_llong plain_bytes, packed_bytes; /* of frames that were sent */
+    atomic_bool has_packed;                 /* some of them; else they may be NARROW */
 };
 
 /* A batch's sequence number behind the exchange, from its number on its rank: the rows of driven pipelines

@@ -97,10 +97,15 @@ void exchange_device_note(struct sx_exchange *exchange, bool packs, int64_t rows
     struct exchange_device_packing *packing = &exchange->device_packing;
     atomic_fetch_add(&exchange->plain_bytes, (long long)plain_bytes);
     atomic_fetch_add(&exchange->packed_bytes, (long long)bytes);
+    if (packs)
+        atomic_store(&exchange->has_packed, true);
     if (rows < LEAST_ROWS)
         return;
     pthread_mutex_lock(&packing->lock);
-    packing->row_bytes[0] = (double)plain_bytes / (double)rows;
+    if (!packs)
+        packing->narrowed = (double)bytes / (double)plain_bytes;
+    packing->row_bytes[0] =
+        (double)plain_bytes / (double)rows * (packing->narrowed > 0 ? packing->narrowed : 1);
     if (packs)
         packing->row_bytes[1] = (double)bytes / (double)rows;
     pthread_mutex_unlock(&packing->lock);

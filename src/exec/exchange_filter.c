@@ -143,7 +143,7 @@ enum sx_status exchange_filter_add(struct sx_exchange *exchange, struct sx_worke
                                    const struct sx_batch *batch) {
     struct exchange_filter *filter = exchange->join->filter;
     struct sx_tensor hashes = {0};
-    if (filter->words.length == 0)
+    if (filter->words.length == 0 || atomic_load(&filter->lacks_keys))
         return SX_OK;
     enum sx_status status = exchange_hash_keys(exchange, worker, batch, &hashes);
     if (sx_lacks_memory(worker, status)) {
@@ -161,7 +161,7 @@ enum sx_status exchange_filter_share(struct exchange_filter *filter, struct sx_w
         return SX_OK;
     if (atomic_load(&filter->lacks_keys))
         sx_tensor_release(&filter->words);
-    SX_TRY(bloom_share(worker, filter->spans, &filter->words));
+    SX_TRY(bloom_share(worker, filter->spans, true, &filter->words));
     atomic_store(&filter->is_whole, true);
     return SX_OK;
 }

@@ -94,10 +94,12 @@ static enum sx_status add_frame(struct sx_exchange *exchange, struct sx_worker *
         SX_TRY(exchange_pack(exchange, worker, packing, batch, rows, n_rows, plain_bytes, &frame, &bytes));
     SX_TRY(make_room(exchange, worker, rank, bytes));
     char *out = (char *)outgoing->buffer->data + outgoing->used_bytes;
-    if (frame)
+    if (frame) {
         memcpy(out, frame, bytes);
-    else
+        atomic_store(&exchange->has_packed, true);
+    } else {
         sx_wire_pack(batch, rows, n_rows, exchange_place(exchange, worker), out);
+    }
     outgoing->used_bytes += bytes;
     atomic_fetch_add(&exchange->plain_bytes, (long long)plain_bytes);
     atomic_fetch_add(&exchange->packed_bytes, (long long)bytes);

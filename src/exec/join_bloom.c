@@ -172,14 +172,15 @@ out:
     return status;
 }
 
-/* From device to device: each rank has set words all over. */
+/* From device to device: each rank has set words all over. Not optional: what scans that all ranks make alike
+ * drop has to be the same everywhere. */
 static enum sx_status merge_on_devices(struct sx_join_bloom *bloom, struct sx_worker *worker) {
     const int n_ranks = sx_net_size(worker->run->options.net);
     struct sx_arena arena = {0};
     struct bloom_span *spans = SX_ARENA_ARRAY(&arena, n_ranks, struct bloom_span);
     for (int r = 0; spans && r < n_ranks; r++)
         spans[r] = (struct bloom_span){0, bloom->words.length};
-    const enum sx_status status = spans ? bloom_share(worker, spans, &bloom->words)
+    const enum sx_status status = spans ? bloom_share(worker, spans, false, &bloom->words)
                                         : sx_no_memory(sx_worker_error(worker), "a join's filter");
     sx_arena_release(&arena);
     return status;

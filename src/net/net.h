@@ -102,7 +102,8 @@ SX_MUST_CHECK enum sx_status sx_net_barrier(struct sx_net *net, const atomic_boo
 
 /* A message's bytes, at the start of a buffer of host memory, or of this rank's device where the net has a
  * link (net/link.h). A received one is of the channel's pool; of the sender's where that is this rank, and of
- * the net's where it came before the channel was there. One without bytes may have no buffer. */
+ * the net's where it came before the channel was there. One without bytes may have no buffer; of an optional
+ * channel neither may one that there was no memory for, whose `bytes` and `on_device` are as it was sent. */
 struct sx_net_message {
     int rank;                 /* whom it is for, or from */
     struct sx_buffer *buffer; /* one reference, which goes with the message */

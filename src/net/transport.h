@@ -29,7 +29,7 @@ struct sx_frame {
     uint32_t kind;
     uint32_t epoch;   /* barriers that the sender has left behind */
     uint32_t channel; /* number in its epoch */
-    uint32_t flags;   /* SX_FRAME_ON_DEVICE, SX_FRAME_LINKED */
+    uint32_t flags;   /* SX_FRAME_ON_DEVICE, SX_FRAME_LINKED, SX_FRAME_OPTIONAL */
     uint64_t value;
 };
 

@@ -276,9 +276,10 @@ struct sx_backend_ops {
     /* -- rows as bytes, for other ranks -- */
     /* One frame (tensor/rows.h) in the backend's memory for each part but the own one that has rows:
      * out_parts[p], else NULL. With `packs` columns are PACKED where that is worth it; else, unless
-     * `narrow` is NULL, those may be NARROW that fit, and what is found out of each of them is put there.
-     * *out_plain_bytes: what the frames would take PLAIN. They are there when the call returns, for whoever
-     * reads them. *out_own: the own part's rows; zeroed if it has none. */
+     * `narrow` is NULL, those may be NARROW that fit: `narrow` has what is known of each column (zeroed:
+     * nothing yet), and gets what is found out, so that FITS may become FITS_NOT. *out_plain_bytes: what the
+     * frames would take PLAIN. They are there when the call returns, for whoever reads them. *out_own: the
+     * own part's rows; zeroed if it has none. */
     SX_MUST_CHECK enum sx_status (*rows_pack)(struct sx_stream *stream, const struct sx_batch *batch,
                                               const struct sx_row_parts *parts, int64_t sequence, bool packs,
                                               struct sx_rows_narrow *narrow, struct sx_buffer **out_parts,

@@ -33,6 +33,7 @@ TEXT_QUERIES = ("SELECT a.v, b.flag, b.phone, b.note, b.border FROM texts a JOIN
                 "SELECT note, phone FROM texts ORDER BY note NULLS FIRST, v")
 # Rows of a may go before b's table is there: a LEFT join gives their scan no filter.
 EARLY = "SELECT count(*), sum(a.v), max(a.note), sum(b.w) FROM texts a LEFT JOIN (SELECT w FROM texts WHERE v % 5 <> 3) b ON a.v = b.w"
+WIDE = "SELECT count(*), sum(a.v) FROM wide a JOIN wide b ON a.v = b.v"
 # A filter of all ranks' keys goes before rows do.
 FILTERED = "SELECT count(*), sum(a.v) FROM texts a JOIN texts b ON a.v = b.v AND a.w = b.w WHERE b.v % 40 = 7 OR b.w < 50"
 
@@ -67,8 +68,8 @@ def make_tables(directory):
     return Tables(directory)
 
 
-def analyze(tables, *options):
-    run = run_stachio([*tables.options(), "-c", QUERIES[0], "--analyze", *options]).succeeded()
+def analyze(tables, *options, sql=QUERIES[0]):
+    run = run_stachio([*tables.options(), "-c", sql, "--analyze", *options]).succeeded()
     require(not run.error, str(run))
     return run.out.decode()
 
@@ -296,11 +297,12 @@ def check_links(tables):
         with environment(NCCL_EMULATOR_TELL="1"):
             run = run_stachio(["bench", "exchange", "--sizes", "70000", "--device", "cuda"]).succeeded()
         require(len(re.findall(r"sent [1-9]", run.error)) == 3, f"who needs one makes it: {run}")
-        for sql in "SELECT count(*), sum(a.v) FROM wide a JOIN wide b ON a.v = b.v", "SELECT count(*), max(a.note) FROM texts a JOIN texts b ON a.phone = b.phone":
+        for sql in WIDE, "SELECT count(*), max(a.note) FROM texts a JOIN texts b ON a.phone = b.phone":
             for compression, is_packed in ("on", True), ("off", False):
                 run = run_stachio([*tables.options(), "-c", sql, "--analyze", "--device", "cuda",
                                    "--shuffle-compression", compression]).succeeded()
                 require((b"sent (packed, " in run.out) == is_packed, f"{run}: {run.out.decode()}")
+        require("sent (narrow, " in analyze(tables, "--device", "cuda", sql=WIDE), "integers that fit")
     with environment(**{**base, "CUDA_EMULATOR_CLOSED": "0"}):
         require(network().endswith("; 3 ranks pull from each other's memory"), "nobody reaches one rank, which reaches the others")
         for sql in QUERIES + TEXT_QUERIES:

@@ -1,4 +1,6 @@
 /* NARROW columns: values come back whatever their range is, and what is found out of it is told. */
+#include <string.h>
+
 #include "rows_case.h"
 
 /* Values of a column, before its type's own. */
@@ -7,9 +9,11 @@ enum fill {
     NEGATIVE, /* around 0 */
     FAR,      /* around -2^40 */
     EDGE,     /* all of 2^32 - 1 from 0 to it */
-    OUTLIER,  /* small, but for one row that no sample has */
+    OUTLIER,  /* small, but for one row, which a sample of many rows has not */
     WIDE,     /* all of 64 bits */
-    HUGE      /* of 16 bytes: some above 64 bits */
+    HUGE,     /* of 16 bytes: some above 64 bits */
+    HIGH,     /* from 2^63 on */
+    CONSTANT  /* one value */
 };
 
 struct narrow_column {
@@ -20,15 +24,36 @@ struct narrow_column {
 };
 
 static const struct narrow_column cases[] = {
-    {0, SMALL, {SX_TYPE_I64, 0, 0}, true},        {0.3, NEGATIVE, {SX_TYPE_I64, 0, 0}, true},
-    {0, FAR, {SX_TYPE_DECIMAL, 15, 2}, true},     {0.1, EDGE, {SX_TYPE_TIMESTAMP, 0, 0}, true},
-    {0, OUTLIER, {SX_TYPE_I64, 0, 0}, false},     {0, WIDE, {SX_TYPE_I64, 0, 0}, false},
-    {0.2, FAR, {SX_TYPE_DECIMAL, 30, 4}, true},   {0, WIDE, {SX_TYPE_I128, 0, 0}, true},
-    {0, HUGE, {SX_TYPE_I128, 0, 0}, false},       {0, SMALL, {SX_TYPE_I32, 0, 0}, false},
-    {0, SMALL, {SX_TYPE_U64, 0, 0}, true},        {0, WIDE, {SX_TYPE_F64, 0, 0}, false},
+    {0, SMALL, {SX_TYPE_I64, 0, 0}, true},
+    {0.3, NEGATIVE, {SX_TYPE_I64, 0, 0}, true},
+    {0, FAR, {SX_TYPE_DECIMAL, 15, 2}, true},
+    {0.1, EDGE, {SX_TYPE_TIMESTAMP, 0, 0}, true},
+    {0, OUTLIER, {SX_TYPE_I64, 0, 0}, false},
+    {0, WIDE, {SX_TYPE_I64, 0, 0}, false},
+    {0.2, FAR, {SX_TYPE_DECIMAL, 30, 4}, true},
+    {0, WIDE, {SX_TYPE_I128, 0, 0}, true},
+    {0, HUGE, {SX_TYPE_I128, 0, 0}, false},
+    {0, SMALL, {SX_TYPE_I32, 0, 0}, false},
+    {0, SMALL, {SX_TYPE_U64, 0, 0}, true},
+    {0, WIDE, {SX_TYPE_F64, 0, 0}, false},
     {0, OUTLIER, {SX_TYPE_DECIMAL, 30, 4}, true},
+    {0, HIGH, {SX_TYPE_U64, 0, 0}, true},
+    {1, SMALL, {SX_TYPE_I64, 0, 0}, false},
+    {0, CONSTANT, {SX_TYPE_I64, 0, 0}, true},
+    /* More than one launch has. */
+    {0, SMALL, {SX_TYPE_I64, 0, 0}, true},
+    {0, SMALL, {SX_TYPE_I64, 0, 0}, true},
+    {0, SMALL, {SX_TYPE_I64, 0, 0}, true},
+    {0.1, SMALL, {SX_TYPE_I64, 0, 0}, true},
+    {0, FAR, {SX_TYPE_I64, 0, 0}, true},
+    {0, FAR, {SX_TYPE_I64, 0, 0}, true},
+    {0, FAR, {SX_TYPE_I64, 0, 0}, true},
+    {0, NEGATIVE, {SX_TYPE_I64, 0, 0}, true},
+    {0, NEGATIVE, {SX_TYPE_I64, 0, 0}, true},
+    {0, EDGE, {SX_TYPE_I64, 0, 0}, true},
+    {0, OUTLIER, {SX_TYPE_I64, 0, 0}, false},
 };
-enum { N_CASES = sizeof cases / sizeof cases[0], ODD_ROW = 1 };
+enum { N_CASES = sizeof cases / sizeof cases[0], ODD_ROW = 1, INT32 = 9, DOUBLE = 11 };
 
 static sx_i128 make_value(struct conformance *c, const struct narrow_column *column, int64_t row) {
     const uint64_t random = conformance_random(c);
@@ -40,12 +65,17 @@ static sx_i128 make_value(struct conformance *c, const struct narrow_column *col
     case OUTLIER: return row == ODD_ROW ? (int64_t)1 << 50 : small;
     case WIDE: return row == 0 ? INT64_MIN : row == 2 ? INT64_MAX : (int64_t)random;
     case HUGE: return (sx_i128)random << 40;
+    case HIGH: return INT64_MIN + small;
     default: return small;
     }
 }
 
 static enum sx_status make_column(struct conformance *c, const struct narrow_column *column, int64_t n,
                                   struct sx_tensor *out) {
+    if (column->fill == CONSTANT) {
+        const struct sx_scalar value = {.type = column->type, .v.i64 = -4711};
+        return sx_tensor_create_constant(c->pool, &value, n, out, &c->error);
+    }
     SX_TRY(sx_tensor_create(c->pool, column->type, n, column->null_share > 0, out, &c->error));
     for (int64_t i = 0; i < n; i++) {
         const sx_i128 value = make_value(c, column, i);
@@ -87,6 +117,101 @@ static void check_fits(struct conformance *c, const struct rows_case *rows) {
     }
 }
 
+/* ---- what frames have ---- */
+
+/* Ways of a head to be wrong: of column 0, which is NARROW, and of columns that can't be. */
+enum damage {
+    TOO_MANY_BYTES,
+    TOO_FEW_BYTES,
+    NOT_ALIGNED,
+    OUTSIDE,
+    VALIDITY_OUTSIDE,
+    NO_ENCODING,
+    NARROW_INT32,
+    NARROW_DOUBLE,
+    N_DAMAGES
+};
+
+static void make_narrow(struct sx_rows_column *column) {
+    column->encoding = SX_ROWS_NARROW;
+    column->values_bytes /= 2;
+}
+
+static void do_damage(char *frame, enum damage damage) {
+    struct sx_rows_column *columns = sx_rows_columns(frame);
+    const uint64_t end = ((const struct sx_rows_frame *)(const void *)frame)->bytes;
+    switch (damage) {
+    case TOO_MANY_BYTES: columns[0].values_bytes += sizeof(uint32_t); break;
+    case TOO_FEW_BYTES: columns[0].values_bytes -= sizeof(uint32_t); break;
+    case NOT_ALIGNED: columns[0].values += sizeof(uint64_t); break;
+    case OUTSIDE: columns[0].values = end; break;
+    case VALIDITY_OUTSIDE: columns[0].valid = end; break;
+    case NO_ENCODING: columns[0].encoding = SX_ROWS_ENCODINGS; break;
+    case NARROW_INT32: make_narrow(&columns[INT32]); break;
+    default: make_narrow(&columns[DOUBLE]);
+    }
+}
+
+static enum sx_status check_damage(struct conformance *c, const struct rows_case *rows,
+                                   const struct sx_buffer *host, enum damage damage) {
+    struct sx_buffer *copy = NULL, *sent = NULL;
+    struct sx_batch got = {0};
+    int64_t sequence;
+    const size_t bytes = host->size_bytes;
+    enum sx_status status;
+    SX_GO(sx_buffer_create(c->pool, bytes, &copy, &c->error));
+    memcpy(copy->data, host->data, bytes);
+    do_damage(copy->data, damage);
+    SX_GO(c->backend->ops.bytes_from_host(c->stream, copy, bytes, &sent));
+    CONFORM(c,
+            c->backend->ops.rows_unpack(c->stream, sent, bytes, rows->types, N_CASES, &got, &sequence) ==
+                SX_INTERNAL,
+            "damage %d of a narrow frame", (int)damage);
+    c->stream->error = (struct sx_error){0};
+out:
+    sx_batch_release(&got);
+    sx_buffer_release(copy);
+    sx_buffer_release(sent);
+    return status;
+}
+
+static enum sx_status check_frame(struct conformance *c, const struct rows_case *rows,
+                                  struct sx_buffer *frame) {
+    struct sx_buffer *host;
+    SX_TRY(c->backend->ops.bytes_to_host(c->stream, frame, frame->size_bytes, c->pool, &host));
+    const struct sx_rows_column *columns = sx_rows_columns(host->data);
+    for (int t = 0; t < N_CASES; t++)
+        CONFORM(c, (columns[t].encoding == SX_ROWS_NARROW) == (rows->narrow[t].fit == SX_ROWS_FITS),
+                "column %d: encoding %d, fit %d", t, columns[t].encoding, (int)rows->narrow[t].fit);
+    enum sx_status status = SX_OK;
+    for (int d = 0; d < N_DAMAGES && status == SX_OK && columns[0].encoding == SX_ROWS_NARROW; d++)
+        status = check_damage(c, rows, host, (enum damage)d);
+    sx_buffer_release(host);
+    return status;
+}
+
+/* Once all is known of the columns. */
+static enum sx_status check_frames(struct conformance *c, struct rows_case *rows) {
+    struct sx_buffer *parts[ROWS_FEW_PARTS] = {0};
+    struct sx_batch own = {0};
+    size_t plain_bytes;
+    const struct sx_row_parts asked = {.order = &rows->sent_order,
+                                       .offsets = rows->offsets,
+                                       .n_parts = rows->n_parts,
+                                       .own = rows->own,
+                                       .runs = rows->runs,
+                                       .n_runs = rows->n_runs};
+    enum sx_status status = c->backend->ops.rows_pack(c->stream, &rows->sent, &asked, ROWS_SEQUENCE, false,
+                                                      rows->narrow, parts, &plain_bytes, &own);
+    for (int p = 0; p < rows->n_parts; p++) {
+        if (status == SX_OK && parts[p])
+            status = check_frame(c, rows, parts[p]);
+        sx_buffer_release(parts[p]);
+    }
+    sx_batch_release(&own);
+    return status;
+}
+
 /* PLAIN, and then twice: a second batch knows what the first one has told. */
 static enum sx_status try_all(struct conformance *c, struct rows_case *rows) {
     struct sx_rows_narrow narrow[N_CASES] = {0};
@@ -97,6 +222,8 @@ static enum sx_status try_all(struct conformance *c, struct rows_case *rows) {
         if (status == SX_OK)
             check_fits(c, rows);
     }
+    if (status == SX_OK)
+        status = check_frames(c, rows);
     rows->narrow = NULL;
     return status;
 }

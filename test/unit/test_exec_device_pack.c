@@ -49,6 +49,22 @@ static void test_ratio(void) {
     assert(decide(&packing, 100, 1));
 }
 
+/* What is packed has to be less than what goes NARROW, not less than what would be plain. */
+static void test_narrow(void) {
+    enum { ROWS = 10000 };
+    struct sx_exchange exchange = {0};
+    struct exchange_device_packing *packing = &exchange.device_packing;
+    exchange_device_packing_init(packing);
+    packing->looked_ns = MS;
+    exchange_device_note(&exchange, false, ROWS, 18 * ROWS, 32 * ROWS);
+    exchange_device_note(&exchange, true, ROWS, 16 * ROWS, 32 * ROWS);
+    assert(packing->row_bytes[0] == 18 && packing->row_bytes[1] == 16);
+    assert(!decide(packing, 33, 1));
+    exchange_device_note(&exchange, false, ROWS, 32 * ROWS, 32 * ROWS);
+    assert(packing->row_bytes[0] == 32 && decide(packing, 33, 1));
+    exchange_device_packing_release(packing);
+}
+
 static bool decide_first(struct exchange_device_packing *packing, double ns_a_byte) {
     const struct sx_net_pace pace = {.busy_ns = 100 * MS, .ns_a_byte = ns_a_byte};
     *packing = (struct exchange_device_packing){0};
@@ -89,6 +105,7 @@ int main(void) {
     test_pace();
     test_bound();
     test_ratio();
+    test_narrow();
     test_first();
     test_note();
     puts("ok");

@@ -22,10 +22,9 @@ enum sx_status sx_cpu_bloom_merge(struct sx_stream *stream, const struct sx_tens
     SX_TRY(sx_cpu_check_cancel(stream));
     const uint64_t *from = other->values;
     uint64_t *to = words->values;
-    for (int64_t i = 0; other->layout == SX_FLAT && i < words->length; i++)
-        to[i] |= from[i];
-    for (int64_t i = 0; other->layout == SX_CONSTANT && i < words->length; i++)
-        to[i] |= from[0];
+    const int64_t step = other->layout == SX_CONSTANT ? 0 : 1;
+    for (int64_t i = 0; i < words->length; i++)
+        to[i] |= from[i * step];
     return SX_OK;
 }
 

@@ -12,7 +12,7 @@ __global__ void bloom_add(const uint64_t *hashes, int64_t n, uint64_t *words, ui
     }
 }
 
-/* A word costs 24 bytes. `step`: 1, or 0 where other is one word. */
+/* A word costs 24 bytes; 16 with a `step` of 0, where other is one word, in place of 1. */
 __global__ void bloom_merge(const uint64_t *other, int64_t step, int64_t n_words, uint64_t *words) {
     for (int64_t i = cuda_thread(); i < n_words; i += cuda_threads())
         words[i] |= other[i * step];

@@ -9,8 +9,7 @@
 /* Whether enough is known of the order, and its runs are few enough. */
 bool cuda_rows_can_tile(const struct sx_row_parts *parts);
 
-/* Whether column c goes to frames by tiles: values of a fixed width, as they are or
- * NARROW. */
+/* Whether column c goes to frames by tiles: values of a fixed width, as they are or NARROW. */
 static inline bool cuda_rows_is_tiled(const struct sx_batch *batch, const struct sx_rows_shape *shapes,
                                       int c) {
     return batch->columns[c].type.id != SX_TYPE_VARCHAR && shapes[c].encoding != SX_ROWS_PACKED;
