@@ -79,7 +79,7 @@ racecheck_part_of() {
     bloom) echo 0/4 1000 ;;
     hash) echo 0/16 300 ;;
     move) echo 3/32 300 ;;
-    rows) echo 3/64 100 ;;
+    rows) echo 3/16 100 ;;
     sort) echo 3/64 1000 ;;
     join) echo 3/256 300 ;;
     eval) echo 3/1024 1000 ;;

@@ -60,9 +60,8 @@ struct exchange_packing {
 /* How an exchange of a device packs; see exchange_device_pack.c. */
 struct exchange_device_packing {
     pthread_mutex_t lock;
-    double row_bytes[2]; /* not packed (or what it would have been) and packed, of the last batch; 0: not
-                            known */
-    double narrowed; /* what the last batch that was not packed took of its plain bytes; 0: there was none */
+    double row_bytes[2]; /* of the last batch: if it is not packed, and packed; 0: not known */
+    double narrowed;     /* what the last batch that was not packed took of its plain bytes; 0: none was */
     bool is_on;
     int64_t looked_ns; /* 0: never */
     struct sx_net_pace pace;

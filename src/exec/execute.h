@@ -57,10 +57,10 @@ struct sx_exec_options {
     /* NULL: there is one rank. Else all ranks run the same plan, which sx_plan_distribute has made, and rank
      * 0 gets the answer; `write` is rank 0's. */
     struct sx_net *net;
-    int64_t
-        large_rows;    /* batches from this size on a device packs one by one, before others' work, NARROW
-                        * where they fit, and rows for joins with tables of four such are sent early; 0: all */
-    size_t link_bytes; /* messages from this size on go from device to device */
+    /* Batches from this size on a device packs one by one, before others' work, NARROW where they fit, and
+     * rows for joins with tables of four such are sent early; 0: all. */
+    int64_t large_rows;
+    size_t link_bytes;       /* messages from this size on go from device to device */
     int64_t broadcast_bytes; /* build sides up to this size are sent to all ranks */
     int64_t filter_rows;     /* from such a build side on exchanges filter probe rows; < 0: never */
     size_t filter_bytes;     /* most of such a filter */
