@@ -36,8 +36,9 @@ void rows_case_release(struct rows_case *rows);
 /* The batch (in host memory) as one PACKED frame, in host memory. */
 SX_MUST_CHECK enum sx_status rows_pack_one(struct conformance *c, const struct sx_batch *host,
                                            struct sx_buffer **out_frame);
-/* Whether the frame, of one column, is refused: at once or when its work is done. */
-bool rows_is_refused(struct conformance *c, struct sx_buffer *frame, const struct sx_type *type);
+/* Whether the frame, in host memory, is refused: at once or when its work is done. */
+bool rows_is_refused(struct conformance *c, struct sx_buffer *frame, const struct sx_type *types,
+                     int n_columns);
 void conform_rows_packed(struct conformance *c);
 
 /* ---- rows_narrow.c ---- */

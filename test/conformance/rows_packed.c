@@ -107,13 +107,14 @@ out:
     return status;
 }
 
-bool rows_is_refused(struct conformance *c, struct sx_buffer *frame, const struct sx_type *type) {
+bool rows_is_refused(struct conformance *c, struct sx_buffer *frame, const struct sx_type *types,
+                     int n_columns) {
     struct sx_buffer *sent = NULL;
     struct sx_batch got = {0};
     int64_t sequence;
     enum sx_status status;
     SX_GO(c->backend->ops.bytes_from_host(c->stream, frame, frame->size_bytes, &sent));
-    SX_GO(c->backend->ops.rows_unpack(c->stream, sent, frame->size_bytes, type, 1, &got, &sequence));
+    SX_GO(c->backend->ops.rows_unpack(c->stream, sent, frame->size_bytes, types, n_columns, &got, &sequence));
     status = c->backend->ops.synchronise(c->stream, "a frame");
 out:
     sx_buffer_release(sent);
@@ -151,7 +152,7 @@ static enum sx_status try_damage(struct conformance *c) {
     CONFORM(c, column->encoding == SX_ROWS_PACKED && column->values_bytes == DIRECTORY + WORDS,
             "%d, %llu bytes", column->encoding, (unsigned long long)column->values_bytes);
     CONFORM(c, block->bits == BITS && block->base == (uint64_t)-500, "%d bits", block->bits);
-    CONFORM(c, !rows_is_refused(c, host, ranged_types), "a frame as it is");
+    CONFORM(c, !rows_is_refused(c, host, ranged_types, 1), "a frame as it is");
     const struct sx_pack_block damaged[] = {{0, 0, 0, BITS + 1, {0}},
                                             {0, 0, 0, 65, {0}},
                                             {0, 0, 16, BITS, {0}},
@@ -159,17 +160,17 @@ static enum sx_status try_damage(struct conformance *c) {
                                             {0, 0, UINT32_MAX - 15, 1, {0}}};
     for (size_t i = 0; i < sizeof damaged / sizeof damaged[0]; i++) {
         *block = damaged[i];
-        CONFORM(c, rows_is_refused(c, host, ranged_types), "damaged block %zu", i);
+        CONFORM(c, rows_is_refused(c, host, ranged_types, 1), "damaged block %zu", i);
     }
     *block = block_before;
     column->encoding = SX_ROWS_ENCODINGS;
-    CONFORM(c, rows_is_refused(c, host, ranged_types), "an encoding that is not there");
+    CONFORM(c, rows_is_refused(c, host, ranged_types, 1), "an encoding that is not there");
     *column = column_before;
     column->values_bytes = DIRECTORY - 16;
-    CONFORM(c, rows_is_refused(c, host, ranged_types), "a directory that is cut off");
+    CONFORM(c, rows_is_refused(c, host, ranged_types, 1), "a directory that is cut off");
     *column = column_before;
     ((struct sx_rows_frame *)host->data)->rows = INT64_MAX;
-    CONFORM(c, rows_is_refused(c, host, ranged_types), "many rows");
+    CONFORM(c, rows_is_refused(c, host, ranged_types, 1), "many rows");
 out:
     sx_buffer_release(host);
     return status;

@@ -195,13 +195,13 @@ static enum sx_status try_damage(struct conformance *c) {
     if (!conformance_takes(c))
         return SX_OK;
     SX_GO(pack_kind(c, 0, 20, &frame));
-    CONFORM(c, !rows_is_refused(c, frame, &text), "a frame as it is");
+    CONFORM(c, !rows_is_refused(c, frame, &text, 1), "a frame as it is");
     for (int d = 0; d < N_DAMAGES; d++) {
         SX_GO(copy_frame(c, frame, &copy));
         struct sx_rows_column *column = sx_rows_columns(copy->data);
         struct sx_pack_block *blocks = (void *)((char *)copy->data + column->values);
         do_damage(d, copy->data, column, blocks);
-        CONFORM(c, rows_is_refused(c, copy, &text), "damage %d", d);
+        CONFORM(c, rows_is_refused(c, copy, &text, 1), "damage %d", d);
         sx_buffer_release(copy);
         copy = NULL;
     }
