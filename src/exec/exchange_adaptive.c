@@ -40,6 +40,13 @@ static enum sx_status gather_sizes(struct sx_exchange *exchange, struct sx_worke
     return status;
 }
 
+/* About as many of the rows as the hashes' range has parts of this rank. */
+static int64_t share_of(const struct sx_exchange *exchange, int64_t rows) {
+    const int64_t n_parts = exchange_count_parts(exchange->n_ranks), n = exchange->n_ranks;
+    const int64_t first = exchange->rank * n_parts / n, next = (exchange->rank + 1) * n_parts / n;
+    return (int64_t)((double)rows * (double)(next - first) / (double)n_parts);
+}
+
 enum sx_status exchange_choose(struct sx_exchange *exchange, struct sx_worker *worker) {
     struct sx_join_build *join = exchange->join;
     struct exchange_size all = {0};
@@ -49,5 +56,7 @@ enum sx_status exchange_choose(struct sx_exchange *exchange, struct sx_worker *w
         return SX_OK;
     if (join->skew)
         SX_TRY(exchange_skew_find(exchange, worker));
+    if (!join->skew || join->skew->n_heavy == 0)
+        sx_ops(worker)->join_expect(join->table, share_of(exchange, all.rows));
     return exchange_filter_open(exchange, worker, all.rows, &all.filter);
 }

@@ -328,6 +328,9 @@ struct sx_backend_ops {
     SX_MUST_CHECK enum sx_status (*join_create)(struct sx_stream *stream, const struct sx_join_spec *spec,
                                                 struct sx_join **out_join);
     void (*join_destroy)(struct sx_stream *stream, struct sx_join *join);
+    /* Before the first append, at most once: about so many rows will be appended. A backend may make its table
+     * while they come; more or fewer are no error. */
+    void (*join_expect)(struct sx_join *join, int64_t rows);
     SX_MUST_CHECK enum sx_status (*join_append)(struct sx_stream *stream, struct sx_join *join, int worker,
                                                 const struct sx_tensor *keys, const struct sx_tensor *payload,
                                                 int64_t rows);
@@ -434,7 +437,9 @@ SX_MUST_CHECK enum sx_status sx_partition_hashed(struct sx_stream *stream, const
                                                  int n_keys, int64_t rows, const struct sx_tensor *words,
                                                  int n_parts, struct sx_tensor *out_index,
                                                  int64_t *out_offsets);
-/* join_take by join_probe and join_gather. */
+/* join_expect where it makes no difference, */
+void sx_join_expect_nothing(struct sx_join *join, int64_t rows);
+/* and join_take by join_probe and join_gather. */
 SX_MUST_CHECK enum sx_status sx_join_take_pairs(struct sx_stream *stream, const struct sx_join *join,
                                                 const struct sx_tensor *keys, int64_t rows, int64_t max_pairs,
                                                 struct sx_probe_cursor *cursor, const int32_t *payload, int n,

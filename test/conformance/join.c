@@ -251,7 +251,7 @@ out:
     return status;
 }
 
-static enum sx_status run_case(struct conformance *c, const struct join_case *test) {
+enum sx_status join_case_run(struct conformance *c, const struct join_case *test) {
     struct sides sides = {0};
     struct numbering numbering = {0};
     struct sx_join *join = NULL;
@@ -319,7 +319,7 @@ static enum sx_status one_key(struct conformance *c, struct sx_type type, int64_
         };
         if (test.build_rows < rows && rows > 2000)
             test.probe_rows = 2000;
-        SX_TRY(run_case(c, &test));
+        SX_TRY(join_case_run(c, &test));
     }
     return SX_OK;
 }
@@ -342,7 +342,7 @@ static enum sx_status unique_keys(struct conformance *c, int64_t rows) {
                 .n_workers = 1 + variant % 3,
                 .max_pairs = variant % 2 ? 997 : 100000,
             };
-            SX_TRY(run_case(c, &test));
+            SX_TRY(join_case_run(c, &test));
         }
     return SX_OK;
 }
@@ -369,7 +369,7 @@ static enum sx_status several_keys(struct conformance *c, int64_t rows) {
             test.n_workers = 2;
             test.max_pairs = 4096;
             test.dictionaries = (enum dictionaries)variant;
-            SX_TRY(run_case(c, &test));
+            SX_TRY(join_case_run(c, &test));
         }
     return SX_OK;
 }
@@ -382,7 +382,7 @@ static enum sx_status cross_products(struct conformance *c, int64_t rows) {
         {.build_rows = 3, .probe_rows = few, .n_workers = 1, .max_pairs = 1},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-        SX_TRY(run_case(c, &cases[i]));
+        SX_TRY(join_case_run(c, &cases[i]));
     return SX_OK;
 }
 
@@ -395,9 +395,9 @@ static enum sx_status long_chains(struct conformance *c) {
                              .probe_rows = 8,
                              .n_workers = 1,
                              .max_pairs = 1000};
-    SX_TRY(run_case(c, &test));
+    SX_TRY(join_case_run(c, &test));
     test.types[0] = types[16];
-    return run_case(c, &test);
+    return join_case_run(c, &test);
 }
 
 /* ---- threads ---- */
@@ -531,12 +531,20 @@ static enum sx_status threaded(struct conformance *c) {
         {.n_keys = 1, .types = {types[4]}, .styles = {RANDOM}},
         {.n_keys = 1, .types = {types[16]}, .styles = {RANDOM}},
         {.n_keys = 2, .types = {types[3], types[16]}, .styles = {DENSE, FEW}},
+        {.n_keys = 1, .types = {types[4]}, .styles = {UNIQUE}, .step = 40000, .expected_rows = 110000},
+        {.n_keys = 1, .types = {types[4]}, .styles = {UNIQUE}, .step = 40000, .expected_rows = 90000},
+        {.n_keys = 1,
+         .types = {types[4]},
+         .styles = {UNIQUE},
+         .step = 40000,
+         .copies = 3,
+         .expected_rows = 110000},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct join_case test = cases[i];
         test.build_rows = 110000;
         test.probe_rows = 9000;
-        test.nulls = 0.01;
+        test.nulls = test.styles[0] == UNIQUE ? 0 : 0.01;
         test.n_workers = MAX_THREADS;
         test.max_pairs = 4000;
         SX_TRY(threaded_case(c, &test));
@@ -544,15 +552,14 @@ static enum sx_status threaded(struct conformance *c) {
     return SX_OK;
 }
 
-/* With every limit on memory it either works or says so, and leaves nothing behind. */
-static enum sx_status short_of_memory(struct conformance *c, const struct join_case *test) {
+enum sx_status join_case_run_short_of_memory(struct conformance *c, const struct join_case *test) {
     for (size_t limit = 1000; limit < 8000000; limit += limit / 5) {
         struct conformance poor = *c;
         SX_TRY(sx_pool_create(limit, &poor.pool, &c->error));
         enum sx_status status =
             c->backend->ops.stream_create(c->backend, poor.pool, NULL, &poor.stream, &c->error);
         if (status == SX_OK) {
-            status = run_case(&poor, test);
+            status = join_case_run(&poor, test);
             c->backend->ops.stream_destroy(poor.stream);
         }
         c->n_cases = poor.n_cases;
@@ -573,11 +580,11 @@ static enum sx_status memory_limits(struct conformance *c) {
                              .probe_rows = 3000,
                              .n_workers = 2,
                              .max_pairs = 1000};
-    SX_TRY(short_of_memory(c, &test));
+    SX_TRY(join_case_run_short_of_memory(c, &test));
     test.types[0] = types[16];
     test.styles[0] = RANDOM;
     test.dictionaries = PROBE_DICT;
-    return short_of_memory(c, &test);
+    return join_case_run_short_of_memory(c, &test);
 }
 
 static enum sx_status all_cases(struct conformance *c) {
@@ -589,6 +596,7 @@ static enum sx_status all_cases(struct conformance *c) {
         SX_TRY(cross_products(c, conformance_rows[i]));
     }
     SX_TRY(long_chains(c));
+    SX_TRY(join_expect_cases(c));
     SX_TRY(join_payload_cases(c));
     SX_TRY(join_wide_cases(c));
     SX_TRY(join_cursor_cases(c));

@@ -31,7 +31,8 @@ static void make_unique(const struct join_case *test, struct sx_tensor *column) 
     const size_t width = sx_type_bytes(column->type);
     const int64_t n = column->length, stride = 7919; /* a prime that is no factor of n */
     for (int64_t i = 0; i < n; i++) {
-        const int64_t value = (i * stride % n - n / 2) * test->step;
+        const int64_t number = i * stride % n - n / 2;
+        const int64_t value = number / (test->copies ? test->copies : 1) * test->step;
         memcpy((char *)column->values + (size_t)i * width, &value, width);
         if (column->valid && test->null_equal)
             column->valid[i] = i != test->build_rows / 3;
@@ -256,15 +257,19 @@ enum sx_status join_case_create(struct conformance *c, const struct join_case *t
         .track_matches = true,
         .n_workers = test->n_workers,
     };
-    return c->backend->ops.join_create(c->stream, &spec, out);
+    SX_TRY(c->backend->ops.join_create(c->stream, &spec, out));
+    if (test->expected_rows > 0)
+        c->backend->ops.join_expect(*out, test->expected_rows);
+    return SX_OK;
 }
 
 enum sx_status join_case_build(struct conformance *c, const struct join_case *test, const struct sides *sides,
                                struct sx_join *join) {
-    enum { BATCH = 1777 };
+    enum { MANY = 1000000 };
+    const int64_t batch = test->build_rows < MANY ? 1777 : 100003;
     int parts = 0, worker = 0;
-    for (int64_t at = 0; at < test->build_rows; at += BATCH) {
-        int64_t rows = test->build_rows - at < BATCH ? test->build_rows - at : BATCH;
+    for (int64_t at = 0; at < test->build_rows; at += batch) {
+        int64_t rows = test->build_rows - at < batch ? test->build_rows - at : batch;
         SX_TRY(join_case_append_batch(c, join, test, sides, worker++ % test->n_workers, at, rows));
     }
     SX_TRY(c->backend->ops.join_finish(c->stream, join, &parts));

@@ -6,7 +6,8 @@
 
 enum { MAX_KEYS = 3, N_PAYLOAD = 3 };
 
-/* DENSE: integers of a small range around 0; UNIQUE: all different, `step` from one to the next, unordered */
+/* DENSE: integers of a small range around 0; UNIQUE: all different, or each `copies` times, `step` from one to
+ * the next, unordered */
 enum style { RANDOM, FEW, DENSE, UNIQUE };
 enum dictionaries { NO_DICT, BUILD_DICT, PROBE_DICT, BOTH_DICT };
 
@@ -19,7 +20,8 @@ struct join_case {
     int64_t max_pairs;
     enum dictionaries dictionaries;
     bool null_equal; /* a key of UNIQUE is NULL once, then */
-    int64_t step;
+    int64_t step, copies;
+    int64_t expected_rows; /* as the join is told; 0: it is not */
 };
 
 /* Both sides in host memory. Payload: the row's number, a string, the string again as a dictionary. */
@@ -65,6 +67,14 @@ SX_MUST_CHECK enum sx_status join_case_create(struct conformance *c, const struc
 SX_MUST_CHECK enum sx_status join_case_build(struct conformance *c, const struct join_case *test,
                                              const struct sides *sides, struct sx_join *join);
 
+/* One case with all that is checked of it. */
+SX_MUST_CHECK enum sx_status join_case_run(struct conformance *c, const struct join_case *test);
+/* With every limit on memory it either works or says so, and leaves nothing behind. */
+SX_MUST_CHECK enum sx_status join_case_run_short_of_memory(struct conformance *c,
+                                                           const struct join_case *test);
+
+/* join_expect.c: the number of build rows is told before they come. */
+SX_MUST_CHECK enum sx_status join_expect_cases(struct conformance *c);
 /* join_payload.c: strings that come in several dictionaries, by value and by layout. */
 SX_MUST_CHECK enum sx_status join_payload_cases(struct conformance *c);
 /* join_wide.c: payload of many columns. */

@@ -41,6 +41,7 @@ const struct sx_backend sx_cpu_backend = {
             .group_emit = sx_cpu_group_emit,
             .join_create = sx_cpu_join_create,
             .join_destroy = sx_cpu_join_destroy,
+            .join_expect = sx_join_expect_nothing,
             .join_append = sx_cpu_join_append,
             .join_finish = sx_cpu_join_finish,
             .join_build = sx_cpu_join_build,

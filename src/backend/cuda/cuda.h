@@ -348,6 +348,7 @@ enum sx_status sx_cuda_group_emit(struct sx_stream *base, struct sx_group *group
 enum sx_status sx_cuda_join_create(struct sx_stream *base, const struct sx_join_spec *spec,
                                    struct sx_join **out_join);
 void sx_cuda_join_destroy(struct sx_stream *base, struct sx_join *join);
+void sx_cuda_join_expect(struct sx_join *join, int64_t rows);
 enum sx_status sx_cuda_join_append(struct sx_stream *base, struct sx_join *join, int worker,
                                    const struct sx_tensor *keys, const struct sx_tensor *payload,
                                    int64_t rows);

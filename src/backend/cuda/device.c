@@ -54,6 +54,7 @@ static const struct sx_backend_ops operations = {
     .group_emit = sx_cuda_group_emit,
     .join_create = sx_cuda_join_create,
     .join_destroy = sx_cuda_join_destroy,
+    .join_expect = sx_cuda_join_expect,
     .join_append = sx_cuda_join_append,
     .join_finish = sx_cuda_join_finish,
     .join_build = sx_cuda_join_build,

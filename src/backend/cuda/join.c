@@ -58,6 +58,7 @@ void sx_cuda_join_destroy(struct sx_stream *base, struct sx_join *join) {
         release_users(join);
     if (join->filter)
         release_filter(join->filter);
+    cuda_join_ahead_destroy(join->ahead);
     release_columns(join->keys, join->n_keys);
     release_columns(join->payload, join->n_payload);
     sx_buffer_release(join->marks);
@@ -68,6 +69,7 @@ void sx_cuda_join_destroy(struct sx_stream *base, struct sx_join *join) {
     sx_buffer_release(join->starts);
     sx_buffer_release(join->runs);
     sx_buffer_release(join->payload_rows);
+    free(join->batches);
     free(join->rows_at);
     free(join->rows_valid_at);
     free(join->workers);
@@ -90,12 +92,13 @@ static bool allocate(struct sx_join *join) {
     join->workers = calloc((size_t)join->n_workers + 1, sizeof *join->workers);
     join->users = calloc(1, sizeof *join->users);
     join->filter = calloc(1, sizeof *join->filter);
+    join->ahead = cuda_join_ahead_create();
     if (join->users)
         pthread_mutex_init(&join->users->lock, NULL);
     if (join->filter)
         pthread_mutex_init(&join->filter->lock, NULL);
     return join->types && join->null_equal && join->ranges && join->keys && join->payload && join->workers &&
-           join->rows_at && join->rows_valid_at && join->users && join->filter;
+           join->rows_at && join->rows_valid_at && join->users && join->filter && join->ahead;
 }
 
 enum sx_status sx_cuda_join_create(struct sx_stream *base, const struct sx_join_spec *spec,
@@ -143,7 +146,7 @@ static enum sx_status add_batch(struct cuda_stream *stream, const struct sx_join
         sx_tensor_share(&keys[k], &columns[k]);
     for (int k = 0; k < join->n_payload; k++)
         sx_tensor_share(&payload[k], &columns[join->n_keys + k]);
-    worker->batches[worker->n_batches++] = (struct join_batch){rows, columns};
+    worker->batches[worker->n_batches++] = (struct join_batch){.rows = rows, .columns = columns};
     return SX_OK;
 }
 
@@ -156,7 +159,7 @@ static enum sx_status note(struct cuda_stream *stream, cudaEvent_t *event) {
     return cuda_check(stream, cudaEventRecord(*event, stream->handle), "an event");
 }
 
-/* A worker's batches are its own, so there is nothing to lock. */
+/* A worker's batches are its own, so there is nothing to lock for them. */
 enum sx_status sx_cuda_join_append(struct sx_stream *base, struct sx_join *join, int worker,
                                    const struct sx_tensor *keys, const struct sx_tensor *payload,
                                    int64_t rows) {
@@ -166,6 +169,7 @@ enum sx_status sx_cuda_join_append(struct sx_stream *base, struct sx_join *join,
     if (rows == 0)
         return SX_OK;
     SX_TRY(add_batch(stream, join, own, keys, payload, rows));
+    SX_TRY(cuda_join_claim_ahead(stream, join, &own->batches[own->n_batches - 1]));
     return note(stream, &own->appended);
 }
 

@@ -1,8 +1,8 @@
 /* Hash join on the device, shared by join*.c.
  *
- * join_append keeps the workers' batches as they are. join_finish puts their keys behind each other and looks
- * at the keys' ranges; join_build, whose only part it is, makes the table (launch_join.h has its form), and
- * puts the payload where it stays. The joining kernels read keys in the types they came in.
+ * join_append keeps the workers' batches as they are, unless their rows claim slots at once (join_ahead.c).
+ * join_finish puts their keys behind each other and looks at the keys' ranges; join_build, whose only part it
+ * is, makes the table (launch_join.h has its form), and puts the payload where it stays. The joining kernels read keys in the types they came in.
  *
  * A probe looks all rows of a batch up at its first call and keeps what it found for the calls that follow:
  * they only need the place of the cursor in there, which is one thread's binary search and one
@@ -17,7 +17,7 @@
 enum { JOIN_DUPLICATES = 1, JOIN_SLOTS }; /* counters while a table is made */
 
 struct join_batch {
-    int64_t rows;
+    int64_t rows, ahead_row; /* the first one's number, with its keys in join_ahead; -1: keys are here */
     struct sx_tensor *columns; /* keys, then payload */
 };
 
@@ -25,6 +25,25 @@ struct join_worker {
     struct join_batch *batches;
     int64_t n_batches, capacity;
     cudaEvent_t appended; /* NULL, or after what made the batches */
+};
+
+/* Open addressing while it is made. */
+struct join_slots {
+    struct cuda_join_table table;
+    struct sx_buffer *slots;      /* what it points to */
+    struct sx_buffer *of_rows;    /* int64_t [rows]: the slot of each, -1 where it matches nothing */
+    struct sx_buffer *duplicates; /* int64_t; 0: none so far */
+};
+
+/* See join_ahead.c; where `room` is 0 there is nothing but `expected`. */
+struct join_ahead {
+    pthread_mutex_t lock; /* of what follows, while batches are appended */
+    int64_t expected;     /* rows; 0: not known */
+    bool is_decided;
+    int64_t room, rows; /* rows that have their keys and slots here, or will */
+    struct sx_tensor keys;
+    struct join_slots slots;
+    cudaEvent_t made; /* after what made the room */
 };
 
 /* What was found for the rows of a probe batch: either the rows that match, with one build row each, or sums
@@ -69,9 +88,11 @@ struct sx_join {
     struct join_worker *workers;
     struct join_users *users;
     struct join_filter *filter;
+    struct join_ahead *ahead;
 
     /* set by join_finish */
-    int64_t rows;
+    int64_t rows, n_batches;
+    struct join_batch **batches;    /* of all workers, in the order of their rows */
     struct cuda_join_range *ranges; /* [n_keys] */
     struct sx_tensor *keys;         /* [n_keys], FLAT */
     struct sx_buffer *marks;        /* a byte per row */
@@ -102,7 +123,6 @@ void cuda_join_lookup_release(const struct sx_join *join, struct join_lookup *lo
 /* The table with its filter, of a join with one key; any stream may use it. */
 SX_MUST_CHECK enum sx_status cuda_join_filtered(struct cuda_stream *stream, const struct sx_join *join,
                                                 struct cuda_join_table *out_table);
-int64_t cuda_join_count_batches(const struct sx_join *join);
 /* Column i of all batches, which leaves them; flat or coded, behind each other. */
 SX_MUST_CHECK enum sx_status cuda_join_take_column(struct cuda_stream *stream, struct sx_join *join, int i,
                                                    struct sx_tensor *out);
@@ -114,8 +134,30 @@ SX_MUST_CHECK enum sx_status cuda_join_zeroed(struct cuda_stream *stream, size_t
 /* Lists the rows of each slot next to each other; slots: [rows], -1 for none. */
 SX_MUST_CHECK enum sx_status cuda_join_make_runs(struct cuda_stream *stream, struct sx_join *join,
                                                  const int64_t *slots);
+/* Of a column of the only key; waits for it. */
+SX_MUST_CHECK enum sx_status cuda_join_find_range(struct cuda_stream *stream, const struct sx_join *join,
+                                                  const struct sx_tensor *column, int64_t rows,
+                                                  struct cuda_join_range *out_range);
+/* For up to `rows` rows, without keys; also in part where it fails. */
+SX_MUST_CHECK enum sx_status cuda_join_slots_create(struct cuda_stream *stream, int64_t rows,
+                                                    struct join_slots *out_slots);
+/* Other streams use them, too. */
+void cuda_join_slots_share(struct cuda_stream *stream, const struct join_slots *slots);
+void cuda_join_slots_release(struct join_slots *slots);
 /* Whether the only key is DICT with fewer entries than `rows`, so that these are looked up. */
 bool cuda_join_is_coded(const struct sx_join *join, const struct sx_tensor *keys, int64_t rows);
+
+/* ---- join_ahead.c ---- */
+
+struct join_ahead *cuda_join_ahead_create(void); /* NULL: no memory */
+void cuda_join_ahead_destroy(struct join_ahead *ahead);
+/* Sets the batch's ahead_row. */
+SX_MUST_CHECK enum sx_status cuda_join_claim_ahead(struct cuda_stream *stream, struct sx_join *join,
+                                                   struct join_batch *batch);
+/* Slots with room for all rows, of which the first *out_rows have claimed theirs; false: there are none. What
+ * else was made ahead is released. */
+bool cuda_join_take_ahead(struct sx_join *join, struct join_slots *out_slots, int64_t *out_rows);
+void cuda_join_drop_ahead(struct sx_join *join);
 
 /* ---- join_rows.c ---- */
 
@@ -135,8 +177,9 @@ SX_MUST_CHECK enum sx_status cuda_join_add_payload(struct gather *gather, const 
 
 /* ---- join_ranked.c ---- */
 
-/* Whether the only key's words are few enough for ranks. */
-bool cuda_join_is_dense(const struct sx_join *join);
+/* Whether the only key's words are few enough for ranks. Where they are not, a wider range of no more rows is
+ * not either. */
+bool cuda_join_is_dense(const struct sx_join *join, const struct cuda_join_range *range, int64_t rows);
 /* Sets the table, the payload and has_duplicates; all is there at the end. */
 SX_MUST_CHECK enum sx_status cuda_join_make_ranked(struct cuda_stream *stream, struct sx_join *join);
 

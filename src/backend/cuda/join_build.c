@@ -17,19 +17,31 @@ static enum sx_status wait_for_workers(struct cuda_stream *stream, const struct 
     return SX_OK;
 }
 
-int64_t cuda_join_count_batches(const struct sx_join *join) {
-    int64_t n = 0;
-    for (int w = 0; w < join->n_workers; w++)
-        n += join->workers[w].n_batches;
-    return n;
+static int compare_batches(const void *a, const void *b) {
+    const struct join_batch *x = *(struct join_batch *const *)a, *y = *(struct join_batch *const *)b;
+    return (x->ahead_row > y->ahead_row) - (x->ahead_row < y->ahead_row);
 }
 
-static int64_t count_rows(const struct sx_join *join) {
-    int64_t rows = 0;
+/* Those with numbers already come first. */
+static enum sx_status order_batches(struct cuda_stream *stream, struct sx_join *join) {
+    int64_t n = 0, n_ahead = 0;
     for (int w = 0; w < join->n_workers; w++)
-        for (int64_t b = 0; b < join->workers[w].n_batches; b++)
-            rows += join->workers[w].batches[b].rows;
-    return rows;
+        n += join->workers[w].n_batches;
+    join->batches = calloc((size_t)n + 1, sizeof(struct join_batch *));
+    if (!join->batches)
+        return sx_error_set(&stream->base.error, SX_OUT_OF_MEMORY, "no memory for a join's build side");
+    for (int is_behind = 0; is_behind < 2; is_behind++)
+        for (int w = 0; w < join->n_workers; w++)
+            for (int64_t b = 0; b < join->workers[w].n_batches; b++) {
+                struct join_batch *batch = &join->workers[w].batches[b];
+                if ((batch->ahead_row < 0) != is_behind)
+                    continue;
+                join->batches[join->n_batches++] = batch;
+                join->rows += batch->rows;
+                n_ahead += !is_behind;
+            }
+    qsort(join->batches, (size_t)n_ahead, sizeof(struct join_batch *), compare_batches);
+    return SX_OK;
 }
 
 static enum sx_status concat_parts(struct cuda_stream *stream, struct sx_type type, bool may_be_coded,
@@ -41,21 +53,22 @@ static enum sx_status concat_parts(struct cuda_stream *stream, struct sx_type ty
 }
 
 void cuda_join_drop_column(struct sx_join *join, int i) {
-    for (int w = 0; w < join->n_workers; w++)
-        for (int64_t b = 0; b < join->workers[w].n_batches; b++)
-            sx_tensor_release(&join->workers[w].batches[b].columns[i]);
+    for (int64_t b = 0; b < join->n_batches; b++)
+        sx_tensor_release(&join->batches[b]->columns[i]);
 }
 
 enum sx_status cuda_join_take_column(struct cuda_stream *stream, struct sx_join *join, int i,
                                      struct sx_tensor *out) {
-    const int64_t n = cuda_join_count_batches(join);
-    const struct sx_tensor **parts = calloc((size_t)n + 1, sizeof *parts);
+    const struct sx_tensor **parts = calloc((size_t)join->n_batches + 1, sizeof *parts);
     if (!parts)
         return sx_error_set(&stream->base.error, SX_OUT_OF_MEMORY, "no memory for a join's build side");
-    int64_t at = 0;
-    for (int w = 0; w < join->n_workers; w++)
-        for (int64_t b = 0; b < join->workers[w].n_batches; b++)
-            parts[at++] = &join->workers[w].batches[b].columns[i];
+    int64_t n = 0;
+    join->ahead->keys.length = join->ahead->rows;
+    if (i == 0 && join->n_keys > 0 && join->ahead->rows > 0)
+        parts[n++] = &join->ahead->keys;
+    for (int64_t b = 0; b < join->n_batches; b++)
+        if (i > 0 || join->batches[b]->ahead_row < 0)
+            parts[n++] = &join->batches[b]->columns[i];
     enum sx_status status = concat_parts(stream, join->types[i], i >= join->n_keys, parts, n, out);
     free(parts);
     if (status == SX_OK)
@@ -63,21 +76,43 @@ enum sx_status cuda_join_take_column(struct cuda_stream *stream, struct sx_join 
     return status;
 }
 
+static const struct cuda_join_range no_range = {INT64_MAX, INT64_MIN, 0};
+
+static struct cuda_join_key ranged_key(const struct sx_join *join, int k, const struct sx_tensor *column) {
+    return (struct cuda_join_key){.column = cuda_column_of(column),
+                                  .form = cuda_join_has_range(join->types[k]) ? CUDA_JOIN_WORD
+                                                                              : CUDA_JOIN_WIDE};
+}
+
 /* Issues the search for the keys' ranges, from which join->ranges is read. */
 static enum sx_status find_ranges(struct cuda_stream *stream, const struct sx_join *join,
                                   struct sx_buffer **out_ranges) {
     for (int k = 0; k < join->n_keys; k++)
-        join->ranges[k] = (struct cuda_join_range){INT64_MAX, INT64_MIN, 0};
+        join->ranges[k] = no_range;
     SX_TRY(cuda_upload_buffer(stream, join->ranges, (size_t)join->n_keys * sizeof *join->ranges, out_ranges));
     struct cuda_join_range *ranges = (*out_ranges)->data;
     for (int k = 0; k < join->n_keys; k++) {
-        const struct cuda_join_key key = {.column = cuda_column_of(&join->keys[k]),
-                                          .form = cuda_join_has_range(join->types[k]) ? CUDA_JOIN_WORD
-                                                                                      : CUDA_JOIN_WIDE};
+        const struct cuda_join_key key = ranged_key(join, k, &join->keys[k]);
         if (join->rows > 0 && (key.column.valid || key.form == CUDA_JOIN_WORD))
             cuda_join_widen_range(stream->handle, &key, join->rows, &ranges[k]);
     }
     return cuda_launched(stream, "ranges of keys");
+}
+
+enum sx_status cuda_join_find_range(struct cuda_stream *stream, const struct sx_join *join,
+                                    const struct sx_tensor *column, int64_t rows,
+                                    struct cuda_join_range *out_range) {
+    const struct cuda_join_key key = ranged_key(join, 0, column);
+    struct sx_buffer *range = NULL;
+    enum sx_status status;
+    *out_range = no_range;
+    SX_GO(cuda_upload_buffer(stream, out_range, sizeof *out_range, &range));
+    cuda_join_widen_range(stream->handle, &key, rows, range->data);
+    SX_GO(cuda_launched(stream, "ranges of keys"));
+    SX_GO(cuda_download(stream, out_range, range->data, sizeof *out_range, "the range of a join's first keys"));
+out:
+    sx_buffer_release(range);
+    return status;
 }
 
 static enum sx_status make_marks(struct cuda_stream *stream, struct sx_join *join) {
@@ -92,7 +127,7 @@ enum sx_status sx_cuda_join_finish(struct sx_stream *base, struct sx_join *join,
     enum sx_status status;
     SX_GO(cuda_enter(base, &stream));
     SX_GO(wait_for_workers(stream, join));
-    join->rows = count_rows(join);
+    SX_GO(order_batches(stream, join));
     for (int k = 0; k < join->n_keys; k++)
         SX_GO(cuda_join_take_column(stream, join, k, &join->keys[k]));
     if (join->track_matches)
@@ -177,43 +212,70 @@ enum sx_status cuda_join_filtered(struct cuda_stream *stream, const struct sx_jo
 }
 
 /* Open addressing, half full. */
-static enum sx_status make_slots(struct cuda_stream *stream, struct sx_join *join) {
-    struct cuda_join_table *table = &join->table;
-    const uint64_t rows = (uint64_t)join->rows;
+enum sx_status cuda_join_slots_create(struct cuda_stream *stream, int64_t n_rows, struct join_slots *out_slots) {
+    struct cuda_join_table *table = &out_slots->table;
+    const uint64_t rows = (uint64_t)n_rows;
     const bool is_narrow = rows < CUDA_JOIN_NARROW_ROWS;
+    *out_slots = (struct join_slots){0};
     table->slot_bytes = is_narrow ? sizeof(uint32_t) : sizeof(uint64_t);
     table->row_bits = is_narrow ? 1 : WIDE_ROW_BITS;
     while (is_narrow && rows >> table->row_bits)
         table->row_bits++;
     const uint64_t of_bucket = CUDA_JOIN_BUCKET_BYTES / table->slot_bytes;
     table->n_slots = (2 * rows / of_bucket + 1) * of_bucket;
-    SX_TRY(cuda_join_zeroed(stream, table->n_slots * table->slot_bytes, &join->slots));
-    table->slots = join->slots->data;
+    SX_TRY(cuda_join_zeroed(stream, table->n_slots * table->slot_bytes, &out_slots->slots));
+    table->slots = out_slots->slots->data;
+    SX_TRY(cuda_join_zeroed(stream, sizeof(int64_t), &out_slots->duplicates));
+    return sx_buffer_create(stream->base.pool, rows * sizeof(int64_t), &out_slots->of_rows,
+                            &stream->base.error);
+}
+
+void cuda_join_slots_share(struct cuda_stream *stream, const struct join_slots *slots) {
+    cuda_share(stream, slots->slots->data);
+    cuda_share(stream, slots->of_rows->data);
+    cuda_share(stream, slots->duplicates->data);
+}
+
+void cuda_join_slots_release(struct join_slots *slots) {
+    sx_buffer_release(slots->slots);
+    sx_buffer_release(slots->of_rows);
+    sx_buffer_release(slots->duplicates);
+    *slots = (struct join_slots){0};
+}
+
+/* The rows that have no slots yet claim theirs; waits until all have. */
+static enum sx_status claim_slots(struct cuda_stream *stream, struct sx_join *join, struct join_slots *slots) {
+    int64_t first = 0, duplicates = 0;
+    if (!cuda_join_take_ahead(join, slots, &first))
+        SX_TRY(cuda_join_slots_create(stream, join->rows, slots));
+    const struct cuda_join_keys keys = join->table.keys;
+    join->table = slots->table;
+    join->table.keys = keys;
+    join->slots = slots->slots;
+    slots->slots = NULL;
+    if (first < join->rows)
+        cuda_join_claim(stream->handle, &join->table, first, join->rows - first, slots->of_rows->data,
+                        slots->duplicates->data);
+    SX_TRY(cuda_launched(stream, "a join's table"));
+    SX_TRY(cuda_download(stream, &duplicates, slots->duplicates->data, sizeof duplicates,
+                         "duplicates of a join's table"));
+    join->has_duplicates = duplicates != 0;
     return SX_OK;
 }
 
 /* Payload is laid last, since rows have their key beside it where keys are unique. */
 static enum sx_status make_hashed(struct cuda_stream *stream, struct sx_join *join) {
-    struct sx_buffer *slots = NULL;
-    int64_t *duplicates;
+    struct join_slots slots = {0};
     enum sx_status status;
-    SX_GO(make_slots(stream, join));
-    SX_GO(sx_buffer_create(stream->base.pool, (size_t)join->rows * sizeof(int64_t), &slots,
-                           &stream->base.error));
-    SX_GO(cuda_counter_reset(stream, JOIN_DUPLICATES, &duplicates));
-    cuda_join_claim(stream->handle, &join->table, join->rows, slots->data, duplicates);
-    SX_GO(cuda_launched(stream, "a join's table"));
-    SX_GO(cuda_sync_counters(stream, "duplicates of a join's table"));
-    join->has_duplicates = cuda_counter(stream, JOIN_DUPLICATES) != 0;
+    SX_GO(claim_slots(stream, join, &slots));
     if (join->has_duplicates)
-        SX_GO(cuda_join_make_runs(stream, join, slots->data));
-    sx_buffer_release(slots);
-    slots = NULL;
+        SX_GO(cuda_join_make_runs(stream, join, slots.of_rows->data));
+    cuda_join_slots_release(&slots);
     SX_GO(cuda_join_prepare_payload(stream, join, 2));
     SX_GO(cuda_join_lay_payload(stream, join, NULL));
     SX_GO(cuda_sync(stream, "a join's table is whole")); /* other streams read the table */
 out:
-    sx_buffer_release(slots);
+    cuda_join_slots_release(&slots);
     return status;
 }
 
@@ -227,5 +289,8 @@ enum sx_status sx_cuda_join_build(struct sx_stream *base, struct sx_join *join, 
         return cuda_sync(stream, "a build side is whole");
     }
     SX_TRY(cuda_join_keys_of(stream, join, join->keys, &join->table.keys, &join->key_list));
-    return cuda_join_is_dense(join) ? cuda_join_make_ranked(stream, join) : make_hashed(stream, join);
+    if (!cuda_join_is_dense(join, &join->ranges[0], join->rows))
+        return make_hashed(stream, join);
+    cuda_join_drop_ahead(join);
+    return cuda_join_make_ranked(stream, join);
 }

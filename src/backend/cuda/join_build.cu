@@ -95,7 +95,9 @@ __device__ static inline uint64_t claim_slot(uint64_t *slot, uint64_t own) {
     return atomicCAS((unsigned long long *)slot, 0ull, (unsigned long long)own);
 }
 
-/* *out_met: another row has the same keys. Only slots that were seen empty cost an atomic operation. */
+/* *out_met: another row has the same keys. Only slots that were seen empty cost an atomic operation. Another
+ * stream may have given a row its keys and its slot since this kernel began: hence the fence between the two,
+ * which costs little, since few other rows' tags match. */
 template <typename K, typename S>
 __device__ static inline int64_t claim_hashed(const struct cuda_join_table &table, const K &keys, S *slots,
                                               int64_t row, bool *out_met) {
@@ -105,13 +107,15 @@ __device__ static inline int64_t claim_hashed(const struct cuda_join_table &tabl
     for (uint64_t bucket = join_place(hash, n_buckets);; bucket = join_next(bucket, n_buckets))
         for (int k = 0; k < SLOTS; k++) { /* neighbours begin at different slots */
             const uint64_t slot = bucket * SLOTS + (hash + (uint64_t)k) % SLOTS;
-            S found = slots[slot];
+            S found = *(volatile S *)&slots[slot];
             if (!found)
                 found = claim_slot(&slots[slot], own);
             if (!found)
                 return (int64_t)slot;
-            if (join_tag_matches(table, found, hash) &&
-                rows_equal(keys, row, keys, join_row_of(table, found))) {
+            if (!join_tag_matches(table, found, hash))
+                continue;
+            __threadfence();
+            if (rows_equal(keys, row, keys, join_row_of(table, found))) {
                 *out_met = true;
                 return (int64_t)slot;
             }
@@ -119,9 +123,9 @@ __device__ static inline int64_t claim_hashed(const struct cuda_join_table &tabl
 }
 
 template <typename K, typename S>
-__global__ void claim(struct cuda_join_table table, K keys, S *slots, int64_t rows, int64_t *out_slots,
-                      int64_t *duplicates) {
-    for (int64_t i = cuda_thread(); i < rows; i += cuda_threads()) {
+__global__ void claim(struct cuda_join_table table, K keys, S *slots, int64_t first, int64_t rows,
+                      int64_t *out_slots, int64_t *duplicates) {
+    for (int64_t i = first + cuda_thread(); i < first + rows; i += cuda_threads()) {
         bool met = false;
         int64_t slot = -1;
         if (can_match(keys, i))
@@ -200,10 +204,10 @@ void cuda_join_list_rows(cudaStream_t stream, const struct cuda_join_table *tabl
     const struct word_key word = {table->keys.first};
     SX_LAUNCH(list_rows, cuda_many_blocks(rows), CUDA_THREADS, 0, stream, *table, word, rows);
 }
-void cuda_join_claim(cudaStream_t stream, const struct cuda_join_table *table, int64_t rows,
+void cuda_join_claim(cudaStream_t stream, const struct cuda_join_table *table, int64_t first, int64_t rows,
                      int64_t *out_slots, int64_t *duplicates) {
     join_launch(table, &table->keys, [=](auto keys, auto slots) {
-        SX_LAUNCH(claim, cuda_many_blocks(rows), CUDA_THREADS, 0, stream, *table, keys, slots, rows,
+        SX_LAUNCH(claim, cuda_many_blocks(rows), CUDA_THREADS, 0, stream, *table, keys, slots, first, rows,
                   out_slots, duplicates);
     });
 }

@@ -12,11 +12,9 @@ enum {
 };
 static const int64_t most_rows = UINT32_MAX;
 
-bool cuda_join_is_dense(const struct sx_join *join) {
-    const struct cuda_join_range *range = &join->ranges[0];
-    const uint64_t rows = (uint64_t)join->rows;
-    if (join->n_keys != 1 || !cuda_join_has_range(join->types[0]) || join->rows == 0 ||
-        join->rows > most_rows)
+bool cuda_join_is_dense(const struct sx_join *join, const struct cuda_join_range *range, int64_t n_rows) {
+    const uint64_t rows = (uint64_t)n_rows;
+    if (join->n_keys != 1 || !cuda_join_has_range(join->types[0]) || n_rows == 0 || n_rows > most_rows)
         return false;
     if (range->min > range->max)
         return true;

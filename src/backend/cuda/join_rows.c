@@ -19,7 +19,7 @@ enum {
  * payload beside it (join_take.cu). */
 static bool can_lay_key(const struct sx_join *join) {
     return join->n_keys == 1 && !join->table.ranked && !join->table.keys.all && !join->null_equal[0] &&
-           !join->has_duplicates && join->rows < CUDA_JOIN_NARROW_ROWS;
+           !join->has_duplicates && join->table.slot_bytes == sizeof(uint32_t);
 }
 
 /* ---- columns that are still in the batches: without values in join->payload ---- */
@@ -31,9 +31,8 @@ static const struct sx_tensor *column_of(const struct sx_join *join, const struc
 /* Whether rows can be made of column k as it lies in the batches. */
 static bool is_plain(const struct sx_join *join, int k) {
     bool plain = join->types[join->n_keys + k].id != SX_TYPE_VARCHAR;
-    for (int w = 0; w < join->n_workers && plain; w++)
-        for (int64_t b = 0; b < join->workers[w].n_batches && plain; b++)
-            plain = column_of(join, &join->workers[w].batches[b], k)->layout == SX_FLAT;
+    for (int64_t b = 0; b < join->n_batches && plain; b++)
+        plain = column_of(join, join->batches[b], k)->layout == SX_FLAT;
     return plain;
 }
 
@@ -41,9 +40,8 @@ static bool may_be_null(const struct sx_join *join, int k) {
     bool may = join->payload[k].valid != NULL;
     if (join->payload[k].values)
         return may;
-    for (int w = 0; w < join->n_workers && !may; w++)
-        for (int64_t b = 0; b < join->workers[w].n_batches && !may; b++)
-            may = column_of(join, &join->workers[w].batches[b], k)->valid != NULL;
+    for (int64_t b = 0; b < join->n_batches && !may; b++)
+        may = column_of(join, join->batches[b], k)->valid != NULL;
     return may;
 }
 
@@ -151,13 +149,10 @@ enum sx_status cuda_join_lay_payload(struct cuda_stream *stream, struct sx_join 
     int64_t begin = 0;
     if (!join->payload_rows)
         return SX_OK;
-    for (int w = 0; w < join->n_workers; w++)
-        for (int64_t b = 0; b < join->workers[w].n_batches; b++) {
-            const struct join_batch *batch = &join->workers[w].batches[b];
-            if (batch->rows > 0)
-                lay_batch(stream, join, batch, begin, places);
-            begin += batch->rows;
-        }
+    for (int64_t b = 0; b < join->n_batches; b++) {
+        lay_batch(stream, join, join->batches[b], begin, places);
+        begin += join->batches[b]->rows;
+    }
     /* Busy, before columns of other streams are released. */
     SX_TRY(cuda_launched(stream, "rows of a build side"));
     for (int k = 0; k < join->n_payload; k++) {
@@ -191,7 +186,7 @@ static void make_room(struct cuda_stream *stream, struct sx_join *join, int leas
 enum sx_status cuda_join_prepare_payload(struct cuda_stream *stream, struct sx_join *join,
                                          int least_columns) {
     const bool leaves_plain =
-        join->rows > 0 && join->rows / LEAST_BATCH_ROWS >= cuda_join_count_batches(join);
+        join->rows > 0 && join->rows / LEAST_BATCH_ROWS >= join->n_batches;
     SX_TRY(take_columns(stream, join, leaves_plain));
     make_room(stream, join, least_columns);
     return leaves_plain && !join->payload_rows ? take_columns(stream, join, false) : SX_OK;

@@ -1,0 +1,157 @@
+/* Slots that rows claim while the build side still comes in: where it is known about how many will come, a
+ * batch's rows claim theirs as soon as it is appended, when the device would mostly wait for other ranks'
+ * rows. Rows get their numbers in this order then. A table whose words may be dense is not made so, which is
+ * seen from the first batch: words that are too far apart there only get further apart. */
+#include "backend/cuda/join.h"
+
+#include <stdlib.h>
+
+enum {
+#ifdef SX_CUDA_EMULATED
+    LEAST_ROWS = 1 << 10,
+    LEAST_BATCH_ROWS = 1 << 6,
+#else
+    LEAST_ROWS = 1 << 20,
+    LEAST_BATCH_ROWS = 1 << 16, /* the others claim together, at the end */
+#endif
+    SLACK = 32,       /* room for so much of the rows more, */
+    SLACK_ROWS = 256, /* and for these: parts by hash differ a little */
+    SHARE = 16        /* of the device's memory at most */
+};
+
+struct join_ahead *cuda_join_ahead_create(void) {
+    struct join_ahead *ahead = calloc(1, sizeof *ahead);
+    if (ahead)
+        pthread_mutex_init(&ahead->lock, NULL);
+    return ahead;
+}
+
+static void release_room(struct join_ahead *ahead) {
+    sx_tensor_release(&ahead->keys);
+    cuda_join_slots_release(&ahead->slots);
+}
+
+void cuda_join_drop_ahead(struct sx_join *join) {
+    release_room(join->ahead);
+}
+
+void cuda_join_ahead_destroy(struct join_ahead *ahead) {
+    if (!ahead)
+        return;
+    release_room(ahead);
+    if (ahead->made)
+        (void)cudaEventDestroy(ahead->made);
+    pthread_mutex_destroy(&ahead->lock);
+    free(ahead);
+}
+
+void sx_cuda_join_expect(struct sx_join *join, int64_t rows) {
+    join->ahead->expected = rows;
+}
+
+/* ---- room ---- */
+
+static bool fits_memory(const struct cuda_stream *stream, const struct sx_join *join, int64_t rows) {
+    const size_t row_bytes = sx_type_bytes(join->types[0]) + 2 * sizeof(uint64_t) + sizeof(int64_t);
+    return (size_t)rows <= stream->device->limit_bytes / SHARE / row_bytes;
+}
+
+static enum sx_status make_room(struct cuda_stream *stream, struct sx_join *join, int64_t rows) {
+    struct join_ahead *ahead = join->ahead;
+    struct sx_buffer *list = NULL; /* none: one WORD key */
+    cuda_spare_cache(stream, true);
+    enum sx_status status;
+    SX_GO(sx_tensor_create(stream->base.pool, join->types[0], rows, false, &ahead->keys, &stream->base.error));
+    SX_GO(cuda_join_slots_create(stream, rows, &ahead->slots));
+    SX_GO(cuda_join_keys_of(stream, join, &ahead->keys, &ahead->slots.table.keys, &list));
+    SX_GO(cuda_check(stream, cudaEventCreateWithFlags(&ahead->made, cudaEventDisableTiming), "an event"));
+    SX_GO(cuda_check(stream, cudaEventRecord(ahead->made, stream->handle), "an event"));
+    cuda_share(stream, ahead->keys.values);
+    cuda_join_slots_share(stream, &ahead->slots);
+    ahead->room = rows;
+out:
+    cuda_spare_cache(stream, false);
+    return status;
+}
+
+/* With the lock held, at the first batch; waits for its keys' range. */
+static enum sx_status decide(struct cuda_stream *stream, struct sx_join *join,
+                             const struct join_batch *batch) {
+    struct join_ahead *ahead = join->ahead;
+    const int64_t rows = ahead->expected + ahead->expected / SLACK + SLACK_ROWS;
+    struct cuda_join_range range;
+    ahead->is_decided = true;
+    if (!fits_memory(stream, join, rows))
+        return SX_OK;
+    SX_TRY(cuda_join_find_range(stream, join, &batch->columns[0], batch->rows, &range));
+    if (cuda_join_is_dense(join, &range, rows))
+        return SX_OK;
+    const enum sx_status status = make_room(stream, join, rows);
+    if (status != SX_OK)
+        release_room(ahead);
+    if (status == SX_OUT_OF_MEMORY) {
+        stream->base.error = (struct sx_error){0};
+        return SX_OK;
+    }
+    return status;
+}
+
+/* ---- claims ---- */
+
+static bool suits(const struct sx_join *join, const struct join_batch *batch) {
+    return join->ahead->expected >= LEAST_ROWS && batch->rows >= LEAST_BATCH_ROWS && join->n_keys == 1 &&
+           cuda_join_has_range(join->types[0]) && !join->null_equal[0] &&
+           batch->columns[0].layout == SX_FLAT && !batch->columns[0].valid;
+}
+
+/* The batch's keys go to their place, and leave the batch. Others' keys may be written meanwhile, but none of
+ * them is looked at before the kernel that writes it has ended: its row claims its slot later. */
+static enum sx_status claim(struct cuda_stream *stream, const struct sx_join *join,
+                            struct join_batch *batch) {
+    const struct join_ahead *ahead = join->ahead;
+    const uint32_t width = (uint32_t)sx_type_bytes(join->types[0]);
+    const struct cuda_moves moves = {
+        .n = 1,
+        .columns = {{.from = batch->columns[0].values,
+                     .to = (uint8_t *)ahead->keys.values + (size_t)batch->ahead_row * width,
+                     .from_step = width,
+                     .to_step = width,
+                     .width = width}}};
+    SX_TRY(cuda_check(stream, cudaStreamWaitEvent(stream->handle, ahead->made, 0), "an event"));
+    cuda_move_rows(stream->handle, &moves, NULL, false, batch->rows);
+    cuda_join_claim(stream->handle, &ahead->slots.table, batch->ahead_row, batch->rows,
+                    ahead->slots.of_rows->data, ahead->slots.duplicates->data);
+    SX_TRY(cuda_launched(stream, "slots of a join's table"));
+    sx_tensor_release(&batch->columns[0]);
+    return SX_OK;
+}
+
+enum sx_status cuda_join_claim_ahead(struct cuda_stream *stream, struct sx_join *join,
+                                     struct join_batch *batch) {
+    struct join_ahead *ahead = join->ahead;
+    batch->ahead_row = -1;
+    if (!suits(join, batch))
+        return SX_OK;
+    pthread_mutex_lock(&ahead->lock);
+    const enum sx_status status = ahead->is_decided ? SX_OK : decide(stream, join, batch);
+    if (status == SX_OK && batch->rows <= ahead->room - ahead->rows) {
+        batch->ahead_row = ahead->rows;
+        ahead->rows += batch->rows;
+    }
+    pthread_mutex_unlock(&ahead->lock);
+    return batch->ahead_row >= 0 ? claim(stream, join, batch) : status;
+}
+
+/* ---- the end ---- */
+
+bool cuda_join_take_ahead(struct sx_join *join, struct join_slots *out_slots, int64_t *out_rows) {
+    struct join_ahead *ahead = join->ahead;
+    const bool is_taken = ahead->rows > 0 && join->rows <= ahead->room;
+    if (is_taken) {
+        *out_slots = ahead->slots;
+        *out_rows = ahead->rows;
+        ahead->slots = (struct join_slots){0};
+    }
+    release_room(ahead);
+    return is_taken;
+}
