@@ -414,7 +414,7 @@ struct sx_end_stage {
 };
 static const struct sx_end_stage finishing = {SX_SPAN_FINISH, "a sink is whole", true, finish_sink};
 static const struct sx_end_stage parting = {SX_SPAN_PART, "a sink's part is whole", false, do_part};
-static const struct sx_end_stage sealing = {SX_SPAN_SEAL, "a sink is sealed", false, seal_sink};
+static const struct sx_end_stage sealing = {SX_SPAN_SEAL, "a sink is sealed", true, seal_sink};
 
 static enum sx_status work_piece(struct sx_worker *worker, int at, int piece) {
     const struct sx_end_stage *stage = worker->run->round_stage;

@@ -45,7 +45,8 @@ struct cuda_device {
     struct cuda_clock clocks[CUDA_MAX_STREAMS]; /* one a stream */
     atomic_int n_clocks;                        /* so many of the first ones have had a stream */
     /* Of no query, NULL until they are first asked for: */
-    pthread_mutex_t making;                /* of the two */
+    pthread_mutex_t making;                /* of the two, and of: */
+    cudaStream_t behind;                   /* cuda_behind; NULL: not yet */
     _Atomic(struct cuda_stream *) bringer; /* bring.c */
     _Atomic(struct cuda_stream *) keeper;  /* memory.c: nothing is issued to it */
     pthread_mutex_t bringing;              /* of what is issued to `bringer` */
@@ -117,6 +118,10 @@ SX_MUST_CHECK enum sx_status cuda_sync(struct cuda_stream *stream, const char *w
 /* The same where nothing goes on counting: all counters are zero then, so that the next ones need no reset.
  */
 SX_MUST_CHECK enum sx_status cuda_sync_counters(struct cuda_stream *stream, const char *why);
+/* For kernels that get what room of the device all others leave. One for all, so that what is issued to it goes
+ * in its order; the allocators know nothing of it: what it uses has to stay until a stream that they know waits
+ * for it. */
+SX_MUST_CHECK enum sx_status cuda_behind(struct cuda_stream *stream, cudaStream_t *out_handle);
 /* Of a runtime call or a launch. */
 SX_MUST_CHECK enum sx_status cuda_check(struct cuda_stream *stream, cudaError_t result, const char *what);
 /* After launches, before anything that they use is released. */

@@ -244,6 +244,8 @@ void sx_cuda_close(const struct sx_backend *backend) {
         return;
     cuda_wait(device);
     cuda_cache_destroy(device->cache);
+    if (device->behind)
+        (void)cudaStreamDestroy(device->behind);
     if (atomic_load(&device->bringer))
         cuda_stream_free(atomic_load(&device->bringer));
     if (atomic_load(&device->keeper))

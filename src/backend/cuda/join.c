@@ -169,8 +169,8 @@ enum sx_status sx_cuda_join_append(struct sx_stream *base, struct sx_join *join,
     if (rows == 0)
         return SX_OK;
     SX_TRY(add_batch(stream, join, own, keys, payload, rows));
-    SX_TRY(cuda_join_claim_ahead(stream, join, &own->batches[own->n_batches - 1]));
-    return note(stream, &own->appended);
+    SX_TRY(note(stream, &own->appended));
+    return cuda_join_claim_ahead(stream, join, &own->batches[own->n_batches - 1], own->appended);
 }
 
 /* ---- keys ---- */

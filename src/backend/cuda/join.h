@@ -17,7 +17,7 @@
 enum { JOIN_DUPLICATES = 1, JOIN_SLOTS }; /* counters while a table is made */
 
 struct join_batch {
-    int64_t rows, ahead_row; /* the first one's number, with its keys in join_ahead; -1: keys are here */
+    int64_t rows, ahead_row; /* the first one's number, if the rows have slots already; else -1 */
     struct sx_tensor *columns; /* keys, then payload */
 };
 
@@ -43,7 +43,8 @@ struct join_ahead {
     int64_t room, rows; /* rows that have their keys and slots here, or will */
     struct sx_tensor keys;
     struct join_slots slots;
-    cudaEvent_t made; /* after what made the room */
+    cudaStream_t behind; /* where rows claim them */
+    cudaEvent_t claimed; /* after all that was issued there */
 };
 
 /* What was found for the rows of a probe batch: either the rows that match, with one build row each, or sums
@@ -151,9 +152,11 @@ bool cuda_join_is_coded(const struct sx_join *join, const struct sx_tensor *keys
 
 struct join_ahead *cuda_join_ahead_create(void); /* NULL: no memory */
 void cuda_join_ahead_destroy(struct join_ahead *ahead);
-/* Sets the batch's ahead_row. */
+/* Sets the batch's ahead_row. `appended`: after what made the batch. */
 SX_MUST_CHECK enum sx_status cuda_join_claim_ahead(struct cuda_stream *stream, struct sx_join *join,
-                                                   struct join_batch *batch);
+                                                   struct join_batch *batch, cudaEvent_t appended);
+/* The stream waits for all claims; the rows' keys are as many as have slots. */
+SX_MUST_CHECK enum sx_status cuda_join_end_ahead(struct cuda_stream *stream, struct sx_join *join);
 /* Slots with room for all rows, of which the first *out_rows have claimed theirs; false: there are none. What
  * else was made ahead is released. */
 bool cuda_join_take_ahead(struct sx_join *join, struct join_slots *out_slots, int64_t *out_rows);

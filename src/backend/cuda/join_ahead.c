@@ -1,6 +1,6 @@
 /* Slots that rows claim while the build side still comes in: where it is known about how many will come, a
- * batch's rows claim theirs as soon as it is appended, when the device would mostly wait for other ranks'
- * rows. Rows get their numbers in this order then. A table whose words may be dense is not made so, which is
+ * batch's rows claim theirs when it has been appended and the device would wait for other ranks' rows: behind
+ * what else it has to do. Rows get their numbers in this order then. A table whose words may be dense is not made so, which is
  * seen from the first batch: words that are too far apart there only get further apart. */
 #include "backend/cuda/join.h"
 
@@ -38,9 +38,11 @@ void cuda_join_drop_ahead(struct sx_join *join) {
 void cuda_join_ahead_destroy(struct join_ahead *ahead) {
     if (!ahead)
         return;
+    if (ahead->claimed) {
+        (void)cudaEventSynchronize(ahead->claimed); /* where the build side was not finished */
+        (void)cudaEventDestroy(ahead->claimed);
+    }
     release_room(ahead);
-    if (ahead->made)
-        (void)cudaEventDestroy(ahead->made);
     pthread_mutex_destroy(&ahead->lock);
     free(ahead);
 }
@@ -56,16 +58,24 @@ static bool fits_memory(const struct cuda_stream *stream, const struct sx_join *
     return (size_t)rows <= stream->device->limit_bytes / SHARE / row_bytes;
 }
 
+/* What is issued behind comes after all that `event` is after. */
+static enum sx_status continue_behind(struct cuda_stream *stream, const struct join_ahead *ahead,
+                                      cudaEvent_t event) {
+    return cuda_check(stream, cudaStreamWaitEvent(ahead->behind, event, 0), "an event");
+}
+
 static enum sx_status make_room(struct cuda_stream *stream, struct sx_join *join, int64_t rows) {
     struct join_ahead *ahead = join->ahead;
     struct sx_buffer *list = NULL; /* none: one WORD key */
-    cuda_spare_cache(stream, true);
     enum sx_status status;
+    cuda_spare_cache(stream, true);
+    SX_GO(cuda_behind(stream, &ahead->behind));
     SX_GO(sx_tensor_create(stream->base.pool, join->types[0], rows, false, &ahead->keys, &stream->base.error));
     SX_GO(cuda_join_slots_create(stream, rows, &ahead->slots));
     SX_GO(cuda_join_keys_of(stream, join, &ahead->keys, &ahead->slots.table.keys, &list));
-    SX_GO(cuda_check(stream, cudaEventCreateWithFlags(&ahead->made, cudaEventDisableTiming), "an event"));
-    SX_GO(cuda_check(stream, cudaEventRecord(ahead->made, stream->handle), "an event"));
+    SX_GO(cuda_check(stream, cudaEventCreateWithFlags(&ahead->claimed, cudaEventDisableTiming), "an event"));
+    SX_GO(cuda_check(stream, cudaEventRecord(ahead->claimed, stream->handle), "an event"));
+    SX_GO(continue_behind(stream, ahead, ahead->claimed));
     cuda_share(stream, ahead->keys.values);
     cuda_join_slots_share(stream, &ahead->slots);
     ahead->room = rows;
@@ -104,10 +114,9 @@ static bool suits(const struct sx_join *join, const struct join_batch *batch) {
            batch->columns[0].layout == SX_FLAT && !batch->columns[0].valid;
 }
 
-/* The batch's keys go to their place, and leave the batch. Others' keys may be written meanwhile, but none of
- * them is looked at before the kernel that writes it has ended: its row claims its slot later. */
+/* With the lock held. The batch keeps its keys until all claims have been waited for. */
 static enum sx_status claim(struct cuda_stream *stream, const struct sx_join *join,
-                            struct join_batch *batch) {
+                            const struct join_batch *batch, cudaEvent_t appended) {
     const struct join_ahead *ahead = join->ahead;
     const uint32_t width = (uint32_t)sx_type_bytes(join->types[0]);
     const struct cuda_moves moves = {
@@ -117,32 +126,40 @@ static enum sx_status claim(struct cuda_stream *stream, const struct sx_join *jo
                      .from_step = width,
                      .to_step = width,
                      .width = width}}};
-    SX_TRY(cuda_check(stream, cudaStreamWaitEvent(stream->handle, ahead->made, 0), "an event"));
-    cuda_move_rows(stream->handle, &moves, NULL, false, batch->rows);
-    cuda_join_claim(stream->handle, &ahead->slots.table, batch->ahead_row, batch->rows,
+    SX_TRY(continue_behind(stream, ahead, appended));
+    cuda_move_rows(ahead->behind, &moves, NULL, false, batch->rows);
+    cuda_join_claim(ahead->behind, &ahead->slots.table, batch->ahead_row, batch->rows,
                     ahead->slots.of_rows->data, ahead->slots.duplicates->data);
     SX_TRY(cuda_launched(stream, "slots of a join's table"));
-    sx_tensor_release(&batch->columns[0]);
-    return SX_OK;
+    return cuda_check(stream, cudaEventRecord(ahead->claimed, ahead->behind), "an event");
 }
 
 enum sx_status cuda_join_claim_ahead(struct cuda_stream *stream, struct sx_join *join,
-                                     struct join_batch *batch) {
+                                     struct join_batch *batch, cudaEvent_t appended) {
     struct join_ahead *ahead = join->ahead;
     batch->ahead_row = -1;
     if (!suits(join, batch))
         return SX_OK;
     pthread_mutex_lock(&ahead->lock);
-    const enum sx_status status = ahead->is_decided ? SX_OK : decide(stream, join, batch);
+    enum sx_status status = ahead->is_decided ? SX_OK : decide(stream, join, batch);
     if (status == SX_OK && batch->rows <= ahead->room - ahead->rows) {
         batch->ahead_row = ahead->rows;
         ahead->rows += batch->rows;
+        status = claim(stream, join, batch, appended);
     }
     pthread_mutex_unlock(&ahead->lock);
-    return batch->ahead_row >= 0 ? claim(stream, join, batch) : status;
+    return status;
 }
 
 /* ---- the end ---- */
+
+enum sx_status cuda_join_end_ahead(struct cuda_stream *stream, struct sx_join *join) {
+    struct join_ahead *ahead = join->ahead;
+    if (ahead->rows == 0)
+        return SX_OK;
+    ahead->keys.length = ahead->rows;
+    return cuda_check(stream, cudaStreamWaitEvent(stream->handle, ahead->claimed, 0), "an event");
+}
 
 bool cuda_join_take_ahead(struct sx_join *join, struct join_slots *out_slots, int64_t *out_rows) {
     struct join_ahead *ahead = join->ahead;

@@ -63,7 +63,6 @@ enum sx_status cuda_join_take_column(struct cuda_stream *stream, struct sx_join 
     if (!parts)
         return sx_error_set(&stream->base.error, SX_OUT_OF_MEMORY, "no memory for a join's build side");
     int64_t n = 0;
-    join->ahead->keys.length = join->ahead->rows;
     if (i == 0 && join->n_keys > 0 && join->ahead->rows > 0)
         parts[n++] = &join->ahead->keys;
     for (int64_t b = 0; b < join->n_batches; b++)
@@ -127,6 +126,7 @@ enum sx_status sx_cuda_join_finish(struct sx_stream *base, struct sx_join *join,
     enum sx_status status;
     SX_GO(cuda_enter(base, &stream));
     SX_GO(wait_for_workers(stream, join));
+    SX_GO(cuda_join_end_ahead(stream, join));
     SX_GO(order_batches(stream, join));
     for (int k = 0; k < join->n_keys; k++)
         SX_GO(cuda_join_take_column(stream, join, k, &join->keys[k]));

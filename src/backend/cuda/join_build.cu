@@ -95,9 +95,7 @@ __device__ static inline uint64_t claim_slot(uint64_t *slot, uint64_t own) {
     return atomicCAS((unsigned long long *)slot, 0ull, (unsigned long long)own);
 }
 
-/* *out_met: another row has the same keys. Only slots that were seen empty cost an atomic operation. Another
- * stream may have given a row its keys and its slot since this kernel began: hence the fence between the two,
- * which costs little, since few other rows' tags match. */
+/* *out_met: another row has the same keys. Only slots that were seen empty cost an atomic operation. */
 template <typename K, typename S>
 __device__ static inline int64_t claim_hashed(const struct cuda_join_table &table, const K &keys, S *slots,
                                               int64_t row, bool *out_met) {
@@ -107,15 +105,13 @@ __device__ static inline int64_t claim_hashed(const struct cuda_join_table &tabl
     for (uint64_t bucket = join_place(hash, n_buckets);; bucket = join_next(bucket, n_buckets))
         for (int k = 0; k < SLOTS; k++) { /* neighbours begin at different slots */
             const uint64_t slot = bucket * SLOTS + (hash + (uint64_t)k) % SLOTS;
-            S found = *(volatile S *)&slots[slot];
+            S found = slots[slot];
             if (!found)
                 found = claim_slot(&slots[slot], own);
             if (!found)
                 return (int64_t)slot;
-            if (!join_tag_matches(table, found, hash))
-                continue;
-            __threadfence();
-            if (rows_equal(keys, row, keys, join_row_of(table, found))) {
+            if (join_tag_matches(table, found, hash) &&
+                rows_equal(keys, row, keys, join_row_of(table, found))) {
                 *out_met = true;
                 return (int64_t)slot;
             }

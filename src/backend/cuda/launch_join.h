@@ -90,8 +90,7 @@ void cuda_join_list_slots(cudaStream_t stream, const struct cuda_join_table *tab
 /* The same to the table's row_of: one of the rows of each slot. */
 void cuda_join_list_rows(cudaStream_t stream, const struct cuda_join_table *table, int64_t rows);
 /* Gives build rows first … first + rows - 1 their slots in open addressing, out_slots[row], -1 where a row
- * matches nothing, and sets *duplicates when two have one. The table is all zero before the first ones. Streams
- * may do so for other rows of one table at the same time. */
+ * matches nothing, and sets *duplicates when two have one. The table is all zero before the first ones. */
 void cuda_join_claim(cudaStream_t stream, const struct cuda_join_table *table, int64_t first, int64_t rows,
                      int64_t *out_slots, int64_t *duplicates);
 /* Adds the rows of each slot to counts[slot]; out_ranks[i] rows of row i's slot came before it. */

@@ -84,20 +84,38 @@ static void delist(struct cuda_device *device, const struct cuda_stream *stream)
     pthread_mutex_unlock(&device->lock);
 }
 
-/* A stream of the device whose kernels get room before others' (is_first) or after them. */
-static cudaError_t create_handle(bool is_first, cudaStream_t *out_handle) {
+/* Whose kernels get room of the device before those of the streams in front of it here. */
+enum room { ROOM_LEFT, ROOM_USUAL, ROOM_FIRST };
+
+/* Priorities are numbers that get less from the least one on. */
+static cudaError_t create_handle(enum room room, cudaStream_t *out_handle) {
     int least = 0, greatest = 0;
     const cudaError_t result = cudaDeviceGetStreamPriorityRange(&least, &greatest);
+    const int usual = least > greatest + 1 ? least - 1 : least;
     return result == cudaSuccess
-               ? cudaStreamCreateWithPriority(out_handle, cudaStreamNonBlocking, is_first ? greatest : least)
+               ? cudaStreamCreateWithPriority(out_handle, cudaStreamNonBlocking,
+                                              room == ROOM_FIRST   ? greatest
+                                              : room == ROOM_USUAL ? usual
+                                                                   : least)
                : result;
+}
+
+enum sx_status cuda_behind(struct cuda_stream *stream, cudaStream_t *out_handle) {
+    struct cuda_device *device = stream->device;
+    cudaError_t result = cudaSuccess;
+    pthread_mutex_lock(&device->making);
+    if (!device->behind)
+        result = create_handle(ROOM_LEFT, &device->behind);
+    *out_handle = device->behind;
+    pthread_mutex_unlock(&device->making);
+    return cuda_check(stream, result, "a stream");
 }
 
 static enum sx_status create_parts(struct cuda_stream *stream, bool is_first, struct sx_error *error) {
     void *control = NULL, *reply = NULL, *staging = NULL;
     cudaError_t result = cuda_choose_device(stream->device->ordinal);
     if (result == cudaSuccess)
-        result = create_handle(is_first, &stream->usual);
+        result = create_handle(is_first ? ROOM_FIRST : ROOM_USUAL, &stream->usual);
     stream->handle = stream->usual;
     if (result == cudaSuccess)
         result = cudaMalloc(&control, sizeof *stream->control);
@@ -377,7 +395,7 @@ enum sx_status sx_cuda_prioritise(struct sx_stream *base, bool is_first) {
     if (result == cudaSuccess && is_first && !stream->switched)
         result = cudaEventCreateWithFlags(&stream->switched, cudaEventDisableTiming);
     if (result == cudaSuccess && is_first && !stream->first)
-        result = create_handle(true, &stream->first);
+        result = create_handle(ROOM_FIRST, &stream->first);
     cudaStream_t to = is_first ? stream->first : stream->usual;
     if (result == cudaSuccess && to != stream->handle)
         result = cudaEventRecord(stream->switched, stream->handle);
