@@ -326,6 +326,8 @@ static enum sx_status make_columns(struct conformance *c, const struct sx_group_
             SX_TRY(make_column(c, spec, shape, a, columns));
         if (shape->constant_inputs >> a & 1 && columns->inputs[a].length > 0)
             SX_TRY(constant_of(c, &columns->inputs[a]));
+        else if (shape->coded_inputs >> a & 1 && columns->inputs[a].length > 0)
+            SX_TRY(group_code_values(c, &columns->inputs[a]));
         if (shape->filtered && a % 3 != 2)
             SX_TRY(conformance_column(c, TYPE(BOOL), shape->rows, FILL_RANDOM, shape->null_share,
                                       &columns->filters[a]));
@@ -627,6 +629,7 @@ void conform_group(struct conformance *c) {
     if (conformance_takes(c))
         conform_memory_limit(c);
     conform_group_order(c);
+    conform_group_one(c);
     conform_overflow(c, 1);
     conform_overflow(c, 2);
     conform_cancel(c);

@@ -43,6 +43,7 @@ struct group_shape {
     bool dictionaries;
     unsigned constant_keys;   /* a bit per key */
     unsigned constant_inputs; /* a bit per aggregate */
+    unsigned coded_inputs;    /* a bit per aggregate: values of fixed length come as a dictionary */
     unsigned left_alone;      /* a bit per aggregate */
     bool shared;              /* sums and counts of one type are of one column */
     int64_t chunk_rows;
@@ -61,5 +62,11 @@ void group_check_shape(struct conformance *c, const struct sx_group_spec *base,
 void group_put_in_order(struct conformance *c, const struct group_shape *shape, int64_t chunk_rows,
                         struct sx_tensor *key);
 void conform_group_order(struct conformance *c);
+
+/* ---- group_one.c ---- */
+
+/* FLAT to DICT: row by row one of the column's values, at random. */
+SX_MUST_CHECK enum sx_status group_code_values(struct conformance *c, struct sx_tensor *column);
+void conform_group_one(struct conformance *c);
 
 #endif

@@ -1,8 +1,9 @@
 /* COUNT, SUM and AVG. A sum is a wide integer to which every value is added exactly: see struct
- * cuda_group_sum. Without keys a thread has the sum of integers in registers. Up to some dozen groups each
- * thread adds to words of its own; up to some thousand the threads of a block share words in shared memory;
- * else, where rows come in runs of one group, a thread adds up a run; else atomics go to the groups in global
- * memory. Floating point is read twice: first for the digits that the batch has, 8 bytes a row. */
+ * cuda_group_sum. Without keys a thread has a sum of integers, or a count, in registers, and one launch is of
+ * all of them. Up to some dozen groups each thread adds to words of its own; up to some thousand the threads
+ * of a block share words in shared memory; else, where rows come in runs of one group, a thread adds up a
+ * run; else atomics go to the groups in global memory. Floating point is read twice: first for the digits
+ * that the batch has, 8 bytes a row. */
 #include "backend/cuda/group_kernel.h"
 
 /* Stands for the type of a value where rows are only counted. */
@@ -150,64 +151,130 @@ __device__ static inline void flush(const struct cuda_group_sums &sums, int64_t 
     }
 }
 
-/* ---- the five ways ---- */
+/* ---- without keys: all sums of a batch in one launch ---- */
 
-enum { ONE_ROWS = 4 /* that a thread reads at the same time */, ONE_MOST_BLOCKS = 132 * 8 };
+enum {
+    ONE_ROWS = 4,  /* that a thread reads at the same time */
+    ONE_BLOCKS = 8 /* of a multiprocessor, which has no room for more */
+};
 
-static __device__ inline sx_u128 join_words(group_word low, group_word high) {
+/* What threads have added up: 192 bits in two's complement. */
+struct total {
+    sx_u128 low;
+    group_word high, rows;
+};
+
+__device__ static inline sx_u128 join_words(group_word low, group_word high) {
     return (sx_u128)high << 64 | low;
 }
 
+__device__ static inline void merge_total(struct total *to, const struct total &from) {
+    to->low += from.low;
+    to->high += from.high + (to->low < from.low);
+    to->rows += from.rows;
+}
+
+/* Of the lane that is `by` lanes further on. */
+__device__ static inline struct total total_of_lane(const struct total &own, int by) {
+    const group_word low = __shfl_down_sync(0xffffffffu, (group_word)own.low, by);
+    const group_word middle = __shfl_down_sync(0xffffffffu, (group_word)(own.low >> 64), by);
+    return {join_words(low, middle), __shfl_down_sync(0xffffffffu, own.high, by),
+            __shfl_down_sync(0xffffffffu, own.rows, by)};
+}
+
 /* To the group; all threads of the block. */
-template <typename T>
-__device__ static inline void flush_block(const struct cuda_group_sums &sums, sx_u128 total,
-                                          group_word rows) {
-    __shared__ group_word warps[3][CUDA_THREADS / CUDA_WARP];
-    for (int by = CUDA_WARP / 2; by > 0; by /= 2) {
-        const group_word low = __shfl_down_sync(0xffffffffu, (group_word)total, by);
-        const group_word high = __shfl_down_sync(0xffffffffu, (group_word)(total >> 64), by);
-        total += join_words(low, high);
-        rows += __shfl_down_sync(0xffffffffu, rows, by);
-    }
-    if (threadIdx.x % CUDA_WARP == 0) {
-        warps[0][threadIdx.x / CUDA_WARP] = (group_word)total;
-        warps[1][threadIdx.x / CUDA_WARP] = (group_word)(total >> 64);
-        warps[2][threadIdx.x / CUDA_WARP] = rows;
-    }
+__device__ static inline void flush_block(const struct cuda_group_sums &sums, struct total total) {
+    __shared__ struct total warps[CUDA_THREADS / CUDA_WARP];
+    for (int by = CUDA_WARP / 2; by > 0; by /= 2)
+        merge_total(&total, total_of_lane(total, by));
+    if (threadIdx.x % CUDA_WARP == 0)
+        warps[threadIdx.x / CUDA_WARP] = total;
     __syncthreads();
     if (threadIdx.x != 0)
         return;
-    for (int w = 1; w < CUDA_THREADS / CUDA_WARP; w++) {
-        total += join_words(warps[0][w], warps[1][w]);
-        rows += warps[2][w];
-    }
-    const group_word words[] = {(group_word)total, (group_word)(total >> 64), rows};
-    flush<T>(sums, 0, words, 0, rows);
+    for (int w = 1; w < CUDA_THREADS / CUDA_WARP; w++)
+        merge_total(&total, warps[w]);
+    const group_word words[] = {(group_word)total.low, (group_word)(total.low >> 64), total.high};
+    flush<sx_i128>(sums, 0, words, 0, total.rows);
 }
 
-/* `is_plain`: values as they are, all of which count. */
-template <typename T>
-__global__ void sum_one(struct cuda_group_input input, struct cuda_group_sums sums, bool is_plain, T) {
-    const T *values = (const T *)input.values.values;
-    const int64_t n = input.rows.n, step = cuda_threads();
-    int64_t row = cuda_thread();
-    sx_u128 total = 0;
-    group_word rows = 0;
-    for (; is_plain && row + (ONE_ROWS - 1) * step < n; row += ONE_ROWS * step) {
-        T read[ONE_ROWS];
-        for (int i = 0; i < ONE_ROWS; i++)
-            read[i] = values[row + i * step];
-        for (int i = 0; i < ONE_ROWS; i++)
-            total += (sx_u128)(sx_i128)read[i];
-        rows += ONE_ROWS;
-    }
-    for (; row < n; row += step)
-        if (group_takes(input, row)) {
-            total += (sx_u128)(sx_i128)cuda_load<T>(input.values, row);
-            rows++;
-        }
-    flush_block<T>(sums, total, rows);
+template <typename T> __device__ static inline void add_value(struct total *total, T value) {
+    const sx_u128 add = (sx_u128)(sx_i128)value;
+    total->low += add;
+    if constexpr (words_of<T>::value == 3)
+        total->high += (value < 0 ? ~(group_word)0 : 0) + (total->low < add);
 }
+
+/* Values as they are, all of which count; returns the row to go on from. Rows are of 32 bits here, for which
+ * there are registers. */
+template <typename T>
+__device__ static inline uint32_t add_plain(const struct cuda_group_input &input, struct total *total) {
+    constexpr int ROWS = sizeof(T) > 8 ? ONE_ROWS / 2 : ONE_ROWS;
+    const T *values = (const T *)input.values.values;
+    const uint32_t step = (uint32_t)cuda_threads();
+    uint32_t row = (uint32_t)cuda_thread();
+    for (; row + (ROWS - 1) * step < input.rows.n; row += ROWS * step) {
+        T read[ROWS];
+        for (int i = 0; i < ROWS; i++)
+            read[i] = values[row + i * step];
+        for (int i = 0; i < ROWS; i++)
+            add_value(total, read[i]);
+        total->rows += ROWS;
+    }
+    return row;
+}
+
+/* This thread's share of the rows. */
+template <typename T> __device__ static inline struct total total_of(const struct cuda_group_input &input) {
+    const bool is_plain =
+        input.values.layout == CUDA_FLAT && !input.values.valid && !input.has_filter && !input.all_null;
+    struct total total = {};
+    uint32_t row = (uint32_t)cuda_thread();
+    if constexpr (words_of<T>::value > 0)
+        if (is_plain)
+            row = add_plain<T>(input, &total);
+    for (; row < input.rows.n; row += (uint32_t)cuda_threads())
+        if (group_takes(input, row)) {
+            if constexpr (words_of<T>::value > 0)
+                add_value(&total, cuda_load<T>(input.values, row));
+            total.rows++;
+        }
+    if constexpr (words_of<T>::value == 2)
+        total.high = (group_word)((int64_t)(total.low >> 64) >> 63);
+    return total;
+}
+
+__device__ static inline struct total total_of_any(const struct cuda_group_input &input) {
+    switch (input.values.phys) {
+    case SX_PHYS_I8: return total_of<int8_t>(input);
+    case SX_PHYS_I16: return total_of<int16_t>(input);
+    case SX_PHYS_I32: return total_of<int32_t>(input);
+    case SX_PHYS_I64: return total_of<int64_t>(input);
+    case SX_PHYS_I128: return total_of<sx_i128>(input);
+    case SX_PHYS_U8: return total_of<uint8_t>(input);
+    case SX_PHYS_U16: return total_of<uint16_t>(input);
+    case SX_PHYS_U32: return total_of<uint32_t>(input);
+    case SX_PHYS_U64: return total_of<uint64_t>(input);
+    default: return total_of<nothing>(input); /* CUDA_GROUP_ROWS */
+    }
+}
+
+/* A block is of one addition, blockIdx.y. */
+__global__ void __launch_bounds__(CUDA_THREADS, ONE_BLOCKS)
+    sum_one(const __grid_constant__ struct cuda_group_additions additions) {
+    const struct cuda_group_addition &addition = additions.of[blockIdx.y];
+    flush_block(addition.sums, total_of_any(addition.input));
+}
+
+/* Of one addition. All of them fill the device once: what a block does at its end takes as long as some of
+ * its rows. */
+static unsigned one_blocks(int64_t n, int n_additions) {
+    const int64_t most = 132 * ONE_BLOCKS / n_additions;
+    const int64_t blocks = n / ((int64_t)CUDA_THREADS * ONE_ROWS) + 1;
+    return (unsigned)(blocks < most ? blocks : most);
+}
+
+/* ---- with keys, or of floating point ---- */
 
 template <typename T>
 __global__ void sum_few(struct cuda_group_input input, int64_t n_groups, struct cuda_group_sums sums,
@@ -326,11 +393,6 @@ __global__ void sum_runs(struct cuda_group_input input, struct cuda_group_sums s
 
 enum { SHARED_BYTES = 47 << 10, SHARED_ROWS = 32 /* a thread, at least */ };
 
-static unsigned one_blocks(int64_t n) {
-    const int64_t blocks = n / ((int64_t)CUDA_THREADS * ONE_ROWS) + 1;
-    return blocks < ONE_MOST_BLOCKS ? (unsigned)blocks : (unsigned)ONE_MOST_BLOCKS;
-}
-
 template <typename T>
 static void launch_sum(cudaStream_t stream, const struct cuda_group_input &input, int64_t n_groups,
                        const struct cuda_group_sums &sums, bool narrow, int32_t first_narrow, T zero) {
@@ -338,13 +400,6 @@ static void launch_sum(cudaStream_t stream, const struct cuda_group_input &input
     const int64_t n = input.rows.n;
     const int64_t shared_bytes = n_groups * (2 * N + 1) * (int64_t)sizeof(uint32_t);
     const int64_t most = 132 * 4, blocks = n / ((int64_t)CUDA_THREADS * SHARED_ROWS) + 1;
-    if constexpr (N == 2)
-        if (input.rows.width == 0) {
-            const bool is_plain = input.values.layout == CUDA_FLAT && !input.values.valid &&
-                                  !input.has_filter && !input.all_null;
-            SX_LAUNCH(sum_one, one_blocks(n), CUDA_THREADS, 0, stream, input, sums, is_plain, zero);
-            return;
-        }
     if constexpr (N == 0 || N == 2)
         if (input.rows.runs.are_short) {
             SX_LAUNCH(sum_runs, cuda_blocks(input.rows.runs.n), CUDA_THREADS, 0, stream, input, sums, zero);
@@ -397,6 +452,10 @@ __global__ void widen_sums(struct cuda_group_sum from, struct cuda_group_sum to,
 
 extern "C" {
 
+void cuda_group_sum_one(cudaStream_t stream, const struct cuda_group_additions *additions) {
+    const dim3 blocks = {one_blocks(additions->of[0].input.rows.n, additions->n), (unsigned)additions->n};
+    SX_LAUNCH(sum_one, blocks, CUDA_THREADS, 0, stream, *additions);
+}
 void cuda_group_count(cudaStream_t stream, struct cuda_group_input input, int64_t n_groups,
                       unsigned long long *counts) {
     struct cuda_group_sums sums = {};

@@ -12,6 +12,7 @@ struct update {
     int64_t rows;
     struct cuda_group_search search;
     struct cuda_group_order_of_batch order;
+    struct cuda_group_additions *additions; /* without keys: those that are not launched yet */
 };
 
 static bool is_left_alone(const struct update *update, int a) {
@@ -144,10 +145,42 @@ static struct cuda_group_sum sum_or_count(const struct cuda_group_aggregate *agg
     return cuda_group_sum_of(aggregate);
 }
 
+/* ---- without keys: one launch for all but floating point ---- */
+
+static void launch_additions(const struct update *update) {
+    if (update->additions->n > 0)
+        cuda_group_sum_one(update->stream->handle, update->additions);
+    update->additions->n = 0;
+}
+
+static void add_later(const struct update *update, const struct cuda_group_input *input,
+                      const struct cuda_group_sums *sums) {
+    struct cuda_group_additions *additions = update->additions;
+    if (additions->n == CUDA_GROUP_ADDITIONS)
+        launch_additions(update);
+    additions->of[additions->n++] = (struct cuda_group_addition){*input, *sums};
+}
+
+static void add_count(const struct update *update, int a) {
+    const struct cuda_group_aggregate *aggregate = &update->group->aggregates[a];
+    const struct cuda_group_sums sums = {.of = {sum_or_count(aggregate)}, .n = 1};
+    struct cuda_group_input input = input_of(update, a);
+    if (update->group->n_keys > 0) {
+        cuda_group_count(update->stream->handle, input, update->group->n_groups,
+                         aggregate->states.buffer->data);
+        return;
+    }
+    input.values.phys = CUDA_GROUP_ROWS;
+    add_later(update, &input, &sums);
+}
+
 static void add_sums(const struct update *update, int a, const struct cuda_group_sums *sums, bool narrow,
                      int first_narrow) {
-    cuda_group_sum(update->stream->handle, input_of(update, a), update->group->n_groups, *sums, narrow,
-                   first_narrow);
+    const struct cuda_group_input input = input_of(update, a);
+    if (update->group->n_keys == 0 && update->group->aggregates[a].range < 0)
+        add_later(update, &input, sums);
+    else
+        cuda_group_sum(update->stream->handle, input, update->group->n_groups, *sums, narrow, first_narrow);
 }
 
 /* Adds to the sum, and to all that it leads. */
@@ -238,20 +271,27 @@ static enum sx_status keep_values(const struct update *update) {
 
 static void add_aggregate(const struct update *update, int a) {
     const struct cuda_group_aggregate *aggregate = &update->group->aggregates[a];
-    const struct cuda_group_input input = input_of(update, a);
     switch (aggregate->kind) {
-    case CUDA_GROUP_COUNT:
-        cuda_group_count(update->stream->handle, input, update->group->n_groups,
-                         aggregate->states.buffer->data);
-        break;
+    case CUDA_GROUP_COUNT: add_count(update, a); break;
     case CUDA_GROUP_SUM: add_sum(update, a); break;
     case CUDA_GROUP_BEST:
-        cuda_group_best(update->stream->handle, input, update->group->n_groups,
+        cuda_group_best(update->stream->handle, input_of(update, a), update->group->n_groups,
                         aggregate->spec.function == SX_AGG_MAX, aggregate->states.buffer->data,
                         aggregate->seen.buffer->data);
         break;
     case CUDA_GROUP_KEPT: break; /* afterwards, all together */
     }
+}
+
+static void add_aggregates(struct update *update) {
+    struct cuda_group_additions additions;
+    additions.n = 0;
+    update->additions = &additions;
+    for (int a = 0; a < update->group->n_aggregates; a++)
+        if (!is_left_alone(update, a) && leader_of(update, a) == a)
+            add_aggregate(update, a);
+    launch_additions(update);
+    update->additions = NULL;
 }
 
 static enum sx_status run_update(struct update *update) {
@@ -272,9 +312,7 @@ static enum sx_status run_update(struct update *update) {
     for (int a = 0; a < group->n_aggregates; a++)
         if (has_range(update, a))
             SX_TRY(cover_digits(update, a));
-    for (int a = 0; a < group->n_aggregates; a++)
-        if (!is_left_alone(update, a) && leader_of(update, a) == a)
-            add_aggregate(update, a);
+    add_aggregates(update);
     SX_TRY(cuda_launched(stream, "aggregates"));
     return keep_values(update);
 }

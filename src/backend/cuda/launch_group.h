@@ -135,8 +135,23 @@ struct cuda_group_sums {
     int32_t n;
 };
 
+/* What is added of a batch at once. Sums of integers and counts. */
+enum { CUDA_GROUP_ROWS = SX_PHYS_COUNT }; /* what `phys` says where rows are only counted */
+struct cuda_group_addition {
+    struct cuda_group_input input;
+    struct cuda_group_sums sums;
+};
+enum { CUDA_GROUP_ADDITIONS = 12 }; /* a kernel's arguments are 4 KB at most */
+struct cuda_group_additions {
+    struct cuda_group_addition of[CUDA_GROUP_ADDITIONS];
+    int32_t n;
+};
+
 /* ---- group_sum.cu ---- */
 
+/* Of rows without keys, the same number of all. At least one. Bytes per row: the values. */
+void cuda_group_sum_one(cudaStream_t stream, const struct cuda_group_additions *additions);
+/* The others. */
 void cuda_group_count(cudaStream_t stream, struct cuda_group_input input, int64_t n_groups,
                       unsigned long long *counts);
 /* `narrow`: the batch's values lie within three words above first_narrow, bits for the number of rows
