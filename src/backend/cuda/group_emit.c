@@ -63,7 +63,27 @@ struct slice {
     const struct sx_group *group;
     int64_t first;
     int64_t n;
+    struct cuda_group_results *results; /* that are not launched yet */
 };
+
+static void launch_results(const struct slice *slice) {
+    if (slice->results->n > 0)
+        cuda_group_emit_results(slice->stream->handle, slice->results, slice->first, slice->n);
+    slice->results->n = 0;
+}
+
+/* Validity, and of a sum of integers the values: in one launch with others. */
+static void emit_later(const struct slice *slice, const struct cuda_group_aggregate *aggregate,
+                       const struct sx_tensor *column) {
+    struct cuda_group_results *results = slice->results;
+    if (results->n == CUDA_GROUP_RESULTS)
+        launch_results(slice);
+    results->of[results->n++] = (struct cuda_group_result){
+        .sum = cuda_group_sum_of(aggregate),
+        .values = aggregate->kind == CUDA_GROUP_SUM ? column->values : NULL,
+        .valid = column->valid,
+    };
+}
 
 /* A second owner of the array's elements in the slice. */
 static void share_values(const struct slice *slice, const struct cuda_group_array *array, struct sx_type type,
@@ -107,12 +127,10 @@ static void compute(const struct slice *slice, const struct cuda_group_aggregate
         emit_average(slice, aggregate, column);
         return;
     }
-    if (aggregate->kind == CUDA_GROUP_SUM)
-        cuda_group_emit_sum(handle, sum, slice->first, slice->n, column->values);
-    else
+    if (aggregate->kind == CUDA_GROUP_BEST)
         cuda_group_emit_best(handle, aggregate->states.buffer->data, (int32_t)aggregate->phys,
                              aggregate->spec.function == SX_AGG_MAX, slice->first, slice->n, column->values);
-    cuda_group_emit_valid(handle, sum.flags, sum.flag_bytes, slice->first, slice->n, column->valid);
+    emit_later(slice, aggregate, column);
 }
 
 static enum sx_status emit_aggregate(const struct slice *slice, const struct cuda_group_aggregate *aggregate,
@@ -127,8 +145,7 @@ static enum sx_status emit_aggregate(const struct slice *slice, const struct cud
         share_values(slice, &aggregate->states, aggregate->spec.output, out_column);
         SX_TRY(sx_buffer_create(pool, (size_t)slice->n, &out_column->valid_buffer, &stream->base.error));
         out_column->valid = out_column->valid_buffer->data;
-        cuda_group_emit_valid(stream->handle, aggregate->seen.buffer->data, 1, slice->first, slice->n,
-                              out_column->valid);
+        emit_later(slice, aggregate, out_column);
         return SX_OK;
     }
     SX_TRY(sx_tensor_create(pool, aggregate->spec.output, slice->n, true, out_column, &stream->base.error));
@@ -138,10 +155,12 @@ static enum sx_status emit_aggregate(const struct slice *slice, const struct cud
 
 static enum sx_status emit_columns(const struct slice *slice, struct sx_tensor *columns) {
     const struct sx_group *group = slice->group;
+    slice->results->n = 0;
     for (int k = 0; k < group->n_keys; k++)
         emit_key(slice, &group->keys[k], &columns[k]);
     for (int a = 0; a < group->n_aggregates; a++)
         SX_TRY(emit_aggregate(slice, &group->aggregates[a], &columns[group->n_keys + a]));
+    launch_results(slice);
     return cuda_launched(slice->stream, "results of groups");
 }
 
@@ -165,7 +184,8 @@ enum sx_status sx_cuda_group_emit(struct sx_stream *base, struct sx_group *group
     const int64_t begin = (int64_t)part * PART_GROUPS, left = group->n_groups - begin;
     int64_t n = (left < PART_GROUPS ? left : PART_GROUPS) - *cursor;
     n = n < 0 ? 0 : n < max_rows ? n : max_rows;
-    const struct slice slice = {stream, group, begin + *cursor, n};
+    struct cuda_group_results results;
+    const struct slice slice = {stream, group, begin + *cursor, n, &results};
     SX_TRY(sx_batch_create(group->n_keys + group->n_aggregates, n, &batch, &base->error));
     enum sx_status status =
         n > 0 ? emit_columns(&slice, batch.columns) : empty_columns(&slice, batch.columns);

@@ -79,9 +79,15 @@ __device__ static inline sx_i128 integer_sum(const struct cuda_group_sum &sum, i
     return (sx_i128)((sx_u128)words[1] << 64 | words[0]);
 }
 
-__global__ void emit_sum(struct cuda_group_sum sum, int64_t first, int64_t n, sx_i128 *out) {
-    for (int64_t i = cuda_thread(); i < n; i += cuda_threads())
-        out[i] = integer_sum(sum, first + i);
+/* A block is of one column, blockIdx.y. */
+__global__ void emit_results(const __grid_constant__ struct cuda_group_results results, int64_t first,
+                             int64_t n) {
+    const struct cuda_group_result &result = results.of[blockIdx.y];
+    for (int64_t i = cuda_thread(); i < n; i += cuda_threads()) {
+        if (result.values)
+            result.values[i] = integer_sum(result.sum, first + i);
+        result.valid[i] = result.sum.flags[(first + i) * result.sum.flag_bytes] == 1;
+    }
 }
 
 /* As DuckDB divides. */
@@ -109,11 +115,6 @@ __global__ void check_sums(struct cuda_group_sum sum, int64_t n, struct cuda_con
 
 /* ---- values ---- */
 
-__global__ void emit_valid(const uint8_t *seen, int32_t stride, int64_t first, int64_t n, uint8_t *valid) {
-    for (int64_t i = cuda_thread(); i < n; i += cuda_threads())
-        valid[i] = seen[(first + i) * stride] == 1;
-}
-
 __device__ static inline double float_of_image(group_word image) {
     return f64_of_bits(image >> 63 ? image ^ (1ull << 63) : ~image);
 }
@@ -133,13 +134,10 @@ __global__ void emit_best(const group_word *best, group_word flip, int64_t first
 
 extern "C" {
 
-void cuda_group_emit_valid(cudaStream_t stream, const uint8_t *seen, int32_t stride, int64_t first, int64_t n,
-                           uint8_t *valid) {
-    SX_LAUNCH(emit_valid, cuda_blocks(n), CUDA_THREADS, 0, stream, seen, stride, first, n, valid);
-}
-void cuda_group_emit_sum(cudaStream_t stream, struct cuda_group_sum sum, int64_t first, int64_t n,
-                         sx_i128 *out) {
-    SX_LAUNCH(emit_sum, cuda_blocks(n), CUDA_THREADS, 0, stream, sum, first, n, out);
+void cuda_group_emit_results(cudaStream_t stream, const struct cuda_group_results *results, int64_t first,
+                             int64_t n) {
+    const dim3 blocks = {cuda_blocks(n), (unsigned)results->n};
+    SX_LAUNCH(emit_results, blocks, CUDA_THREADS, 0, stream, *results, first, n);
 }
 void cuda_group_emit_float_sum(cudaStream_t stream, struct cuda_group_sum sum, int64_t first, int64_t n,
                                double *out, uint8_t *valid) {

@@ -192,10 +192,20 @@ void cuda_group_keep(cudaStream_t stream, struct cuda_group_input input, struct 
 
 /* ---- group_emit.cu: results of groups first to first + n - 1 ---- */
 
-void cuda_group_emit_valid(cudaStream_t stream, const uint8_t *seen, int32_t stride, int64_t first, int64_t n,
-                           uint8_t *valid);
-void cuda_group_emit_sum(cudaStream_t stream, struct cuda_group_sum sum, int64_t first, int64_t n,
-                         sx_i128 *out);
+/* Whether there was a value (or what sum.flags tells of another aggregate), and of a sum of integers the sum.
+ */
+struct cuda_group_result {
+    struct cuda_group_sum sum;
+    sx_i128 *values; /* NULL: not wanted */
+    uint8_t *valid;
+};
+enum { CUDA_GROUP_RESULTS = 16 }; /* in one launch */
+struct cuda_group_results {
+    struct cuda_group_result of[CUDA_GROUP_RESULTS];
+    int32_t n; /* at least one */
+};
+void cuda_group_emit_results(cudaStream_t stream, const struct cuda_group_results *results, int64_t first,
+                             int64_t n);
 void cuda_group_emit_float_sum(cudaStream_t stream, struct cuda_group_sum sum, int64_t first, int64_t n,
                                double *out, uint8_t *valid);
 /* `is_small`: a sum of 16-bit values is divided in double, others as by long double. */
