@@ -43,6 +43,24 @@ static enum sx_status begin(struct bench *bench, struct bench_case *c) {
     return bench->ops->group_create(bench->workers[0].stream, &spec, &c->group);
 }
 
+/* ---- without keys: a sum of each column ---- */
+
+static enum sx_status use_sums(struct bench_worker *worker, struct bench_case *c,
+                               const struct sx_batch *batch) {
+    return worker->bench->ops->group_update(worker->stream, c->group, worker->index, NULL, batch->columns,
+                                            NULL, batch->rows);
+}
+
+static enum sx_status begin_sums(struct bench *bench, struct bench_case *c) {
+    struct sx_aggregate_spec sums[BENCH_COLUMNS];
+    for (int a = 0; a < c->n_columns; a++)
+        sums[a] = (struct sx_aggregate_spec){SX_AGG_SUM, c->columns[a].type, sx_type_of(SX_TYPE_I128)};
+    const struct sx_group_spec spec = {0, NULL, c->n_columns, sums, bench->n_workers, (double)c->rows};
+    return bench->ops->group_create(bench->workers[0].stream, &spec, &c->group);
+}
+
+/* ---- both ---- */
+
 static enum sx_status run(struct bench *bench, struct bench_case *c) {
     SX_TRY(bench_run_chunks(bench, c));
     SX_TRY(bench->ops->group_finish(bench->workers[0].stream, c->group, &bench->n_parts));
@@ -76,9 +94,26 @@ static void group_by(struct bench *bench, int64_t rows, int64_t groups, struct s
     bench_measure(bench, &c);
 }
 
+static void sums(struct bench *bench, int64_t rows, int n_sums) {
+    const struct sx_type number = sx_type_of(SX_TYPE_I64);
+    struct bench_case c = {.primitive = "group",
+                           .rows = rows,
+                           .bytes = (double)n_sums * sizeof(int64_t) * (double)rows,
+                           .use = use_sums,
+                           .begin = begin_sums,
+                           .run = run,
+                           .end = end};
+    for (int i = 0; i < n_sums; i++)
+        bench_add_column(&c, number, 100000, false);
+    bench_name(&c, "no keys, %d int64", n_sums);
+    bench_measure(bench, &c);
+}
+
 void bench_groups(struct bench *bench, int64_t rows) {
     static const int64_t counts[] = {1, 4, 1000, 1000000, 10000000, 100000000};
     const struct sx_type number = sx_type_of(SX_TYPE_I64), text = sx_type_of(SX_TYPE_VARCHAR);
+    sums(bench, rows, 1);
+    sums(bench, rows, BENCH_COLUMNS);
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         if (counts[i] > rows)
             continue;
