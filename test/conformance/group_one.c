@@ -104,10 +104,10 @@ static void conform_many_rows(struct conformance *c) {
     }
 }
 
-/* ---- a device: totals that only come to what fits at the end ---- */
+/* ---- one sum ---- */
 
-static enum sx_status sum_on_device(struct conformance *c, const struct sx_tensor *values,
-                                    struct sx_batch *out_host) {
+static enum sx_status sum_of(struct conformance *c, const struct sx_tensor *values,
+                             struct sx_batch *out_host) {
     const struct sx_backend_ops *ops = &c->backend->ops;
     const struct sx_aggregate_spec sum = group_aggregate_of(SX_AGG_SUM, values->type);
     const struct sx_group_spec spec = {0, NULL, 1, &sum, 1, 0};
@@ -132,7 +132,32 @@ out:
     return status;
 }
 
-/* The first blocks' values are far beyond 128 bits together, the last ones' far below; or the other way. */
+/* Rows that are all NULL, as a dictionary without entries. */
+static void conform_no_entries(struct conformance *c) {
+    enum { ROWS = 5000 };
+    struct sx_tensor entries = {0}, values = {0};
+    struct sx_dict *dict = NULL;
+    struct sx_batch host = {0};
+    struct sx_scalar sum;
+    enum sx_status status;
+    SX_GO(sx_tensor_create(c->pool, TYPE(I64), 0, false, &entries, &c->error));
+    SX_GO(sx_dict_create(&entries, &dict, &c->error));
+    SX_GO(sx_tensor_create_codes(c->pool, dict, ROWS, true, &values, &c->error));
+    memset(values.values, 0, ROWS * sizeof(int32_t));
+    memset(values.valid, 0, ROWS);
+    SX_GO(sum_of(c, &values, &host));
+    sx_tensor_scalar(&host.columns[0], 0, &sum);
+    CONFORM(c, sum.is_null, "a sum of nothing");
+out:
+    CONFORM(c, status == SX_OK, "no entries: %s", c->stream->error.text);
+    sx_batch_release(&host);
+    sx_tensor_release(&values);
+    sx_dict_release(dict);
+    sx_tensor_release(&entries);
+}
+
+/* Totals of the first rows are far beyond 128 bits, those of the last ones far below, or the other way; all
+ * together is a small number. */
 static void conform_wide_totals(struct conformance *c, bool negative_first) {
     enum { ROWS = 5000, REST = 7 };
     const sx_i128 great = negative_first ? SX_I128_MIN / 2 : SX_I128_MAX / 2;
@@ -143,7 +168,7 @@ static void conform_wide_totals(struct conformance *c, bool negative_first) {
         for (int64_t i = 0; i < ROWS; i++)
             ((sx_i128 *)values.values)[i] = i < ROWS / 2 ? great : -great;
         ((sx_i128 *)values.values)[0] += REST;
-        status = sum_on_device(c, &values, &host);
+        status = sum_of(c, &values, &host);
     }
     if (CONFORM(c, status == SX_OK, "wide totals: %s", c->stream->error.text)) {
         struct sx_scalar sum;
@@ -157,6 +182,7 @@ static void conform_wide_totals(struct conformance *c, bool negative_first) {
 void conform_group_one(struct conformance *c) {
     conform_several_sums(c);
     conform_many_rows(c);
+    conform_no_entries(c);
     if (c->library) { /* the CPU adds one value after another */
         conform_wide_totals(c, false);
         conform_wide_totals(c, true);

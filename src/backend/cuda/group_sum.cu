@@ -158,10 +158,11 @@ enum {
     ONE_BLOCKS = 8 /* of a multiprocessor, which has no room for more */
 };
 
-/* What threads have added up: 192 bits in two's complement. */
+/* What threads have added up. */
 struct total {
     sx_u128 low;
-    group_word high, rows;
+    group_word high; /* of 128-bit values alone, whose sums have a third word */
+    group_word rows;
 };
 
 __device__ static inline sx_u128 join_words(group_word low, group_word high) {
@@ -239,8 +240,6 @@ template <typename T> __device__ static inline struct total total_of(const struc
                 add_value(&total, cuda_load<T>(input.values, row));
             total.rows++;
         }
-    if constexpr (words_of<T>::value == 2)
-        total.high = (group_word)((int64_t)(total.low >> 64) >> 63);
     return total;
 }
 
