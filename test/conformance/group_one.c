@@ -70,7 +70,7 @@ static void check_both(struct conformance *c, const struct group_shape *shape, i
 }
 
 static void conform_several_sums(struct conformance *c) {
-    static const int64_t rows[] = {0, 1, 257, 5000};
+    static const int64_t rows[] = {0, 1, 257, 9000};
     for (int r = 0; r < 4; r++)
         for (int fill = FILL_RANDOM; fill <= FILL_SORTED; fill++)
             for (int v = 0; v < 6; v++) {
@@ -80,11 +80,11 @@ static void conform_several_sums(struct conformance *c) {
                                                   .n_workers = 1 + (r + v) % MAX_WORKERS,
                                                   .filtered = v == 2 || v == 5,
                                                   .dictionaries = v == 3,
-                                                  .constant_inputs = v == 3 ? 0x52492 : 0,
+                                                  .constant_inputs = v == 3 || v == 4 ? 0x52492 : 0,
                                                   .coded_inputs = v >= 3 ? 0x8d365 : 0,
                                                   .left_alone = v == 4 ? 0x10421 : 0,
                                                   .shared = v < 2,
-                                                  .chunk_rows = 2100};
+                                                  .chunk_rows = 4500};
                 check_both(c, &shape, 0);
                 if (v >= 4)
                     check_both(c, &shape, 1);
