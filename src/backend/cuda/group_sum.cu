@@ -162,7 +162,7 @@ enum {
 struct total {
     sx_u128 low;
     group_word high; /* of 128-bit values alone, whose sums have a third word */
-    group_word rows;
+    uint32_t rows;
 };
 
 __device__ static inline sx_u128 join_words(group_word low, group_word high) {
@@ -206,40 +206,46 @@ template <typename T> __device__ static inline void add_value(struct total *tota
         total->high += (value < 0 ? ~(group_word)0 : 0) + (total->low < add);
 }
 
-/* Values as they are, all of which count; returns the row to go on from. Rows are of 32 bits here, for which
- * there are registers. */
+/* Rows are of 32 bits in what follows, for which there are registers. */
+
+/* Values as they are, all of which count. */
 template <typename T>
-__device__ static inline uint32_t add_plain(const struct cuda_group_input &input, struct total *total) {
+__device__ static inline void add_plain(const struct cuda_group_input &input, struct total *total) {
     constexpr int ROWS = sizeof(T) > 8 ? ONE_ROWS / 2 : ONE_ROWS;
     const T *values = (const T *)input.values.values;
-    const uint32_t step = (uint32_t)cuda_threads();
-    uint32_t row = (uint32_t)cuda_thread();
-    for (; row + (ROWS - 1) * step < input.rows.n; row += ROWS * step) {
+    const uint32_t n = (uint32_t)input.rows.n, step = (uint32_t)cuda_threads();
+    for (uint32_t row = (uint32_t)cuda_thread(); row < n; row += ROWS * step) {
         T read[ROWS];
-        for (int i = 0; i < ROWS; i++)
-            read[i] = values[row + i * step];
+        for (int i = 0; i < ROWS; i++) {
+            const bool is_there = row + i * step < n;
+            read[i] = is_there ? values[row + i * step] : (T)0;
+            total->rows += is_there;
+        }
         for (int i = 0; i < ROWS; i++)
             add_value(total, read[i]);
-        total->rows += ROWS;
     }
-    return row;
+}
+
+template <typename T>
+__device__ static inline void add_taken(const struct cuda_group_input &input, struct total *total) {
+    const uint32_t n = (uint32_t)input.rows.n, step = (uint32_t)cuda_threads();
+    for (uint32_t row = (uint32_t)cuda_thread(); row < n; row += step)
+        if (group_takes(input, row)) {
+            if constexpr (words_of<T>::value > 0)
+                add_value(total, cuda_load<T>(input.values, row));
+            total->rows++;
+        }
 }
 
 /* This thread's share of the rows. */
 template <typename T> __device__ static inline struct total total_of(const struct cuda_group_input &input) {
-    const bool is_plain =
-        input.values.layout == CUDA_FLAT && !input.values.valid && !input.has_filter && !input.all_null;
+    const bool is_plain = input.values.layout == CUDA_FLAT && !input.values.valid && !input.has_filter &&
+                          !input.all_null && words_of<T>::value > 0;
     struct total total = {};
-    uint32_t row = (uint32_t)cuda_thread();
-    if constexpr (words_of<T>::value > 0)
-        if (is_plain)
-            row = add_plain<T>(input, &total);
-    for (; row < input.rows.n; row += (uint32_t)cuda_threads())
-        if (group_takes(input, row)) {
-            if constexpr (words_of<T>::value > 0)
-                add_value(&total, cuda_load<T>(input.values, row));
-            total.rows++;
-        }
+    if (!is_plain)
+        add_taken<T>(input, &total);
+    else if constexpr (words_of<T>::value > 0)
+        add_plain<T>(input, &total);
     return total;
 }
 
