@@ -43,7 +43,7 @@ struct group_shape {
     bool dictionaries;
     unsigned constant_keys;   /* a bit per key */
     unsigned constant_inputs; /* a bit per aggregate */
-    unsigned coded_inputs;    /* a bit per aggregate: values of fixed length come as a dictionary */
+    unsigned coded_inputs;    /* a bit per aggregate: they come as a dictionary */
     unsigned left_alone;      /* a bit per aggregate */
     bool shared;              /* sums and counts of one type are of one column */
     int64_t chunk_rows;

@@ -9,7 +9,8 @@ enum sx_status group_code_values(struct conformance *c, struct sx_tensor *column
     struct sx_tensor entries = {.type = column->type,
                                 .length = rows,
                                 .values = column->values,
-                                .values_buffer = sx_buffer_retain(column->values_buffer)};
+                                .values_buffer = sx_buffer_retain(column->values_buffer),
+                                .heap = sx_buffer_retain(column->heap)};
     struct sx_dict *dict = NULL;
     enum sx_status status;
     SX_GO(sx_dict_create(&entries, &dict, &c->error));
