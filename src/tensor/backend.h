@@ -328,8 +328,8 @@ struct sx_backend_ops {
     SX_MUST_CHECK enum sx_status (*join_create)(struct sx_stream *stream, const struct sx_join_spec *spec,
                                                 struct sx_join **out_join);
     void (*join_destroy)(struct sx_stream *stream, struct sx_join *join);
-    /* Before the first append, at most once: about so many rows will be appended. A backend may make its table
-     * while they come; more or fewer are no error. */
+    /* Before the first append, at most once: about so many rows will be appended. A backend may make its
+     * table while they come; more or fewer are no error. */
     void (*join_expect)(struct sx_join *join, int64_t rows);
     SX_MUST_CHECK enum sx_status (*join_append)(struct sx_stream *stream, struct sx_join *join, int worker,
                                                 const struct sx_tensor *keys, const struct sx_tensor *payload,

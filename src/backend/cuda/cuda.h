@@ -118,9 +118,9 @@ SX_MUST_CHECK enum sx_status cuda_sync(struct cuda_stream *stream, const char *w
 /* The same where nothing goes on counting: all counters are zero then, so that the next ones need no reset.
  */
 SX_MUST_CHECK enum sx_status cuda_sync_counters(struct cuda_stream *stream, const char *why);
-/* For kernels that get what room of the device all others leave. One for all, so that what is issued to it goes
- * in its order; the allocators know nothing of it: what it uses has to stay until a stream that they know waits
- * for it. */
+/* For kernels that get what room of the device all others leave. One for all, so that what is issued to it
+ * goes in its order; the allocators know nothing of it: what it uses has to stay until a stream that they
+ * know waits for it. */
 SX_MUST_CHECK enum sx_status cuda_behind(struct cuda_stream *stream, cudaStream_t *out_handle);
 /* Of a runtime call or a launch. */
 SX_MUST_CHECK enum sx_status cuda_check(struct cuda_stream *stream, cudaError_t result, const char *what);

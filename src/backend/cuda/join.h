@@ -2,7 +2,8 @@
  *
  * join_append keeps the workers' batches as they are, unless their rows claim slots at once (join_ahead.c).
  * join_finish puts their keys behind each other and looks at the keys' ranges; join_build, whose only part it
- * is, makes the table (launch_join.h has its form), and puts the payload where it stays. The joining kernels read keys in the types they came in.
+ * is, makes the table (launch_join.h has its form), and puts the payload where it stays. The joining kernels
+ * read keys in the types they came in.
  *
  * A probe looks all rows of a batch up at its first call and keeps what it found for the calls that follow:
  * they only need the place of the cursor in there, which is one thread's binary search and one
@@ -17,7 +18,7 @@
 enum { JOIN_DUPLICATES = 1, JOIN_SLOTS }; /* counters while a table is made */
 
 struct join_batch {
-    int64_t rows, ahead_row; /* the first one's number, if the rows have slots already; else -1 */
+    int64_t rows, ahead_row;   /* the first one's number, if the rows have slots already; else -1 */
     struct sx_tensor *columns; /* keys, then payload */
 };
 

@@ -1,7 +1,7 @@
 /* Slots that rows claim while the build side still comes in: where it is known about how many will come, a
  * batch's rows claim theirs when it has been appended and the device would wait for other ranks' rows: behind
- * what else it has to do. Rows get their numbers in this order then. A table whose words may be dense is not made so, which is
- * seen from the first batch: words that are too far apart there only get further apart. */
+ * what else it has to do. Rows get their numbers in this order then. A table whose words may be dense is not
+ * made so, which is seen from the first batch: words that are too far apart there only get further apart. */
 #include "backend/cuda/join.h"
 
 #include <stdlib.h>
@@ -70,7 +70,8 @@ static enum sx_status make_room(struct cuda_stream *stream, struct sx_join *join
     enum sx_status status;
     cuda_spare_cache(stream, true);
     SX_GO(cuda_behind(stream, &ahead->behind));
-    SX_GO(sx_tensor_create(stream->base.pool, join->types[0], rows, false, &ahead->keys, &stream->base.error));
+    SX_GO(
+        sx_tensor_create(stream->base.pool, join->types[0], rows, false, &ahead->keys, &stream->base.error));
     SX_GO(cuda_join_slots_create(stream, rows, &ahead->slots));
     SX_GO(cuda_join_keys_of(stream, join, &ahead->keys, &ahead->slots.table.keys, &list));
     SX_GO(cuda_check(stream, cudaEventCreateWithFlags(&ahead->claimed, cudaEventDisableTiming), "an event"));

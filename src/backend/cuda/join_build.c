@@ -79,8 +79,8 @@ static const struct cuda_join_range no_range = {INT64_MAX, INT64_MIN, 0};
 
 static struct cuda_join_key ranged_key(const struct sx_join *join, int k, const struct sx_tensor *column) {
     return (struct cuda_join_key){.column = cuda_column_of(column),
-                                  .form = cuda_join_has_range(join->types[k]) ? CUDA_JOIN_WORD
-                                                                              : CUDA_JOIN_WIDE};
+                                  .form =
+                                      cuda_join_has_range(join->types[k]) ? CUDA_JOIN_WORD : CUDA_JOIN_WIDE};
 }
 
 /* Issues the search for the keys' ranges, from which join->ranges is read. */
@@ -108,7 +108,8 @@ enum sx_status cuda_join_find_range(struct cuda_stream *stream, const struct sx_
     SX_GO(cuda_upload_buffer(stream, out_range, sizeof *out_range, &range));
     cuda_join_widen_range(stream->handle, &key, rows, range->data);
     SX_GO(cuda_launched(stream, "ranges of keys"));
-    SX_GO(cuda_download(stream, out_range, range->data, sizeof *out_range, "the range of a join's first keys"));
+    SX_GO(
+        cuda_download(stream, out_range, range->data, sizeof *out_range, "the range of a join's first keys"));
 out:
     sx_buffer_release(range);
     return status;
@@ -212,7 +213,8 @@ enum sx_status cuda_join_filtered(struct cuda_stream *stream, const struct sx_jo
 }
 
 /* Open addressing, half full. */
-enum sx_status cuda_join_slots_create(struct cuda_stream *stream, int64_t n_rows, struct join_slots *out_slots) {
+enum sx_status cuda_join_slots_create(struct cuda_stream *stream, int64_t n_rows,
+                                      struct join_slots *out_slots) {
     struct cuda_join_table *table = &out_slots->table;
     const uint64_t rows = (uint64_t)n_rows;
     const bool is_narrow = rows < CUDA_JOIN_NARROW_ROWS;
@@ -244,7 +246,8 @@ void cuda_join_slots_release(struct join_slots *slots) {
 }
 
 /* The rows that have no slots yet claim theirs; waits until all have. */
-static enum sx_status claim_slots(struct cuda_stream *stream, struct sx_join *join, struct join_slots *slots) {
+static enum sx_status claim_slots(struct cuda_stream *stream, struct sx_join *join,
+                                  struct join_slots *slots) {
     int64_t first = 0, duplicates = 0;
     if (!cuda_join_take_ahead(join, slots, &first))
         SX_TRY(cuda_join_slots_create(stream, join->rows, slots));

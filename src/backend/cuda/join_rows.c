@@ -185,8 +185,7 @@ static void make_room(struct cuda_stream *stream, struct sx_join *join, int leas
 
 enum sx_status cuda_join_prepare_payload(struct cuda_stream *stream, struct sx_join *join,
                                          int least_columns) {
-    const bool leaves_plain =
-        join->rows > 0 && join->rows / LEAST_BATCH_ROWS >= join->n_batches;
+    const bool leaves_plain = join->rows > 0 && join->rows / LEAST_BATCH_ROWS >= join->n_batches;
     SX_TRY(take_columns(stream, join, leaves_plain));
     make_room(stream, join, least_columns);
     return leaves_plain && !join->payload_rows ? take_columns(stream, join, false) : SX_OK;

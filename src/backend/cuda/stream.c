@@ -92,12 +92,11 @@ static cudaError_t create_handle(enum room room, cudaStream_t *out_handle) {
     int least = 0, greatest = 0;
     const cudaError_t result = cudaDeviceGetStreamPriorityRange(&least, &greatest);
     const int usual = least > greatest + 1 ? least - 1 : least;
-    return result == cudaSuccess
-               ? cudaStreamCreateWithPriority(out_handle, cudaStreamNonBlocking,
-                                              room == ROOM_FIRST   ? greatest
-                                              : room == ROOM_USUAL ? usual
-                                                                   : least)
-               : result;
+    return result == cudaSuccess ? cudaStreamCreateWithPriority(out_handle, cudaStreamNonBlocking,
+                                                                room == ROOM_FIRST   ? greatest
+                                                                : room == ROOM_USUAL ? usual
+                                                                                     : least)
+                                 : result;
 }
 
 enum sx_status cuda_behind(struct cuda_stream *stream, cudaStream_t *out_handle) {
