@@ -267,5 +267,8 @@ SX_MUST_CHECK enum sx_status exchange_hash(struct sx_worker *worker, struct sx_b
 /* Of the exchange's keys. */
 SX_MUST_CHECK enum sx_status exchange_hash_keys(struct sx_exchange *exchange, struct sx_worker *worker,
                                                 const struct sx_batch *batch, struct sx_tensor *out_hashes);
+/* The same hashes' bits to a bloom filter. */
+SX_MUST_CHECK enum sx_status exchange_add_keys(struct sx_exchange *exchange, struct sx_worker *worker,
+                                               const struct sx_batch *batch, struct sx_tensor *words);
 
 #endif

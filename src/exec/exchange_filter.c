@@ -142,18 +142,13 @@ enum sx_status exchange_filter_open(struct sx_exchange *exchange, struct sx_work
 enum sx_status exchange_filter_add(struct sx_exchange *exchange, struct sx_worker *worker,
                                    const struct sx_batch *batch) {
     struct exchange_filter *filter = exchange->join->filter;
-    struct sx_tensor hashes = {0};
     if (filter->words.length == 0 || atomic_load(&filter->lacks_keys))
         return SX_OK;
-    enum sx_status status = exchange_hash_keys(exchange, worker, batch, &hashes);
-    if (sx_lacks_memory(worker, status)) {
-        atomic_store(&filter->lacks_keys, true);
-        return SX_OK;
-    }
-    SX_TRY(status);
-    status = sx_ops(worker)->bloom_add(worker->stream, &hashes, &filter->words);
-    sx_tensor_release(&hashes);
-    return status;
+    const enum sx_status status = exchange_add_keys(exchange, worker, batch, &filter->words);
+    if (!sx_lacks_memory(worker, status))
+        return status;
+    atomic_store(&filter->lacks_keys, true);
+    return SX_OK;
 }
 
 enum sx_status exchange_filter_share(struct exchange_filter *filter, struct sx_worker *worker) {

@@ -177,6 +177,16 @@ out:
     return status;
 }
 
+enum sx_status exchange_add_keys(struct sx_exchange *exchange, struct sx_worker *worker,
+                                 const struct sx_batch *batch, struct sx_tensor *words) {
+    struct sx_batch keys;
+    SX_TRY(make_keys(exchange, worker, batch, &keys));
+    const enum sx_status status =
+        sx_ops(worker)->bloom_add_keys(worker->stream, keys.columns, keys.n_columns, keys.rows, words);
+    sx_batch_release(&keys);
+    return status;
+}
+
 enum sx_status exchange_hash_keys(struct sx_exchange *exchange, struct sx_worker *worker,
                                   const struct sx_batch *batch, struct sx_tensor *out_hashes) {
     struct sx_batch keys;

@@ -93,6 +93,10 @@ static int64_t rows_of_parts(const struct sx_column_read *read) {
     X(bloom_add, hashes->length,                                                                            \
       (struct sx_stream * stream, const struct sx_tensor *hashes, struct sx_tensor *words),                 \
       (stream, hashes, words))                                                                              \
+    X(bloom_add_keys, rows,                                                                                 \
+      (struct sx_stream * stream, const struct sx_tensor *keys, int n_keys, int64_t rows,                   \
+       struct sx_tensor *words),                                                                            \
+      (stream, keys, n_keys, rows, words))                                                                  \
     X(bloom_merge, other->length,                                                                           \
       (struct sx_stream * stream, const struct sx_tensor *other, struct sx_tensor *words),                  \
       (stream, other, words))                                                                               \

@@ -11,6 +11,15 @@ enum sx_status sx_backend_check(const struct sx_backend *backend, struct sx_erro
     return SX_OK;
 }
 
+enum sx_status sx_bloom_add_hashed(struct sx_stream *stream, const struct sx_tensor *keys, int n_keys,
+                                   int64_t rows, struct sx_tensor *words) {
+    struct sx_tensor hashes;
+    SX_TRY(stream->backend->ops.hash(stream, keys, n_keys, rows, &hashes));
+    const enum sx_status status = stream->backend->ops.bloom_add(stream, &hashes, words);
+    sx_tensor_release(&hashes);
+    return status;
+}
+
 void sx_join_expect_nothing(struct sx_join *join, int64_t rows) {
     (void)join;
     (void)rows;

@@ -261,10 +261,12 @@ struct sx_backend_ops {
 
     /* A bloom filter over hashes: `words` is U64 FLAT without nulls, zeroed at first. Which
      * bits belong to a hash is in tensor/semantics.h, so that filters of as many words are merged by OR of
-     * their words, whichever backends and ranks made them. bloom_add sets the hashes' bits; it may run at the
-     * same time on one filter. */
+     * their words, whichever backends and ranks made them. bloom_add sets the hashes' bits, bloom_add_keys
+     * those of the hashes that `hash` has of the keys; they may run at the same time on one filter. */
     SX_MUST_CHECK enum sx_status (*bloom_add)(struct sx_stream *stream, const struct sx_tensor *hashes,
                                               struct sx_tensor *words);
+    SX_MUST_CHECK enum sx_status (*bloom_add_keys)(struct sx_stream *stream, const struct sx_tensor *keys,
+                                                   int n_keys, int64_t rows, struct sx_tensor *words);
     /* words |= other, which is FLAT or CONSTANT and has as many. */
     SX_MUST_CHECK enum sx_status (*bloom_merge)(struct sx_stream *stream, const struct sx_tensor *other,
                                                 struct sx_tensor *words);
@@ -437,6 +439,9 @@ SX_MUST_CHECK enum sx_status sx_partition_hashed(struct sx_stream *stream, const
                                                  int n_keys, int64_t rows, const struct sx_tensor *words,
                                                  int n_parts, struct sx_tensor *out_index,
                                                  int64_t *out_offsets);
+/* bloom_add_keys by hash and bloom_add, */
+SX_MUST_CHECK enum sx_status sx_bloom_add_hashed(struct sx_stream *stream, const struct sx_tensor *keys,
+                                                 int n_keys, int64_t rows, struct sx_tensor *words);
 /* join_expect where it makes no difference, */
 void sx_join_expect_nothing(struct sx_join *join, int64_t rows);
 /* and join_take by join_probe and join_gather. */

@@ -6,6 +6,8 @@
 #include "conformance.h"
 #include "tensor/semantics.h"
 
+enum { N_KEYS = 5 };
+
 static enum sx_status make_words(struct conformance *c, int64_t n_words, struct sx_tensor *out_words) {
     struct sx_tensor host = {0};
     SX_TRY(sx_tensor_create(c->pool, sx_type_of(SX_TYPE_U64), n_words, false, &host, &c->error));
@@ -83,6 +85,51 @@ out:
     return status;
 }
 
+/* Keys are added as their hashes are. */
+static enum sx_status try_keys(struct conformance *c, const struct sx_tensor *host_keys, int n_keys,
+                               int64_t n_words) {
+    enum { MOST_KEYS = 20 };
+    struct sx_tensor keys[MOST_KEYS] = {0}, words = {0}, hashes = {0}, host_words = {0}, host_hashes = {0};
+    const int64_t rows = host_keys[0].length;
+    enum sx_status status = SX_OK;
+    if (!conformance_takes(c))
+        return SX_OK;
+    for (int k = 0; k < n_keys; k++)
+        SX_GO(conformance_send(c, &host_keys[k % N_KEYS], &keys[k]));
+    SX_GO(make_words(c, n_words, &words));
+    SX_GO(c->backend->ops.bloom_add_keys(c->stream, keys, n_keys, rows, &words));
+    SX_GO(c->backend->ops.hash(c->stream, keys, n_keys, rows, &hashes));
+    SX_GO(conformance_receive(c, &words, &host_words));
+    SX_GO(conformance_receive(c, &hashes, &host_hashes));
+    check_words(c, &host_hashes, 0, &host_words);
+out:
+    for (int k = 0; k < n_keys; k++)
+        sx_tensor_release(&keys[k]);
+    sx_tensor_release(&words);
+    sx_tensor_release(&hashes);
+    sx_tensor_release(&host_words);
+    sx_tensor_release(&host_hashes);
+    return status;
+}
+
+static enum sx_status try_all_keys(struct conformance *c, int64_t rows) {
+    static const int counts[] = {1, 2, N_KEYS, 16, 17, 20}; /* more than a GPU takes at once, too */
+    static const enum sx_type_id types[] = {SX_TYPE_I64, SX_TYPE_I32, SX_TYPE_VARCHAR, SX_TYPE_F64};
+    struct sx_tensor keys[N_KEYS] = {0};
+    enum sx_status status = SX_OK;
+    for (int k = 0; k < N_KEYS - 1; k++)
+        SX_GO(conformance_column(c, sx_type_of(types[k]), rows, FILL_RANDOM, k % 2 ? 0.2 : 0, &keys[k]));
+    SX_GO(conformance_dictionary(c, &keys[2], &keys[N_KEYS - 1]));
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
+        SX_GO(try_keys(c, keys, counts[i], 63));
+    for (int first = 1; first < N_KEYS; first++)
+        SX_GO(try_keys(c, &keys[first], 1, 1000));
+out:
+    for (int k = 0; k < N_KEYS; k++)
+        sx_tensor_release(&keys[k]);
+    return status;
+}
+
 /* Two filters, merged, are the filter of both. */
 static enum sx_status try_merge(struct conformance *c, const struct sx_tensor *const added[2],
                                 int64_t n_words) {
@@ -149,6 +196,7 @@ void conform_bloom(struct conformance *c) {
             SX_GO(try_merge(c, (const struct sx_tensor *const[]){&added, &others}, sizes[s]));
             SX_GO(try_merge_constant(c, &added, sizes[s]));
         }
+        SX_GO(try_all_keys(c, conformance_rows[r]));
     out:
         CONFORM(c, status == SX_OK, "bloom: %s %s", c->error.text, c->stream->error.text);
         sx_tensor_release(&added);

@@ -27,6 +27,7 @@ const struct sx_backend sx_cpu_backend = {
             .partition = sx_cpu_partition,
             .partition_keys = sx_partition_hashed,
             .bloom_add = sx_cpu_bloom_add,
+            .bloom_add_keys = sx_bloom_add_hashed,
             .bloom_merge = sx_cpu_bloom_merge,
             .bloom_test = sx_cpu_bloom_test,
             .rows_pack = sx_cpu_rows_pack,

@@ -6,9 +6,10 @@ enum sx_status sx_cuda_bloom_add(struct sx_stream *base, const struct sx_tensor 
                                  struct sx_tensor *words) {
     struct cuda_stream *stream;
     SX_TRY(cuda_enter(base, &stream));
+    const struct cuda_hash_keys keys = {
+        .n = 1, .columns = {{.values = hashes->values, .layout = CUDA_FLAT, .phys = CUDA_HASH_READY}}};
     if (hashes->length > 0)
-        cuda_bloom_add(stream->handle, hashes->values, hashes->length, words->values,
-                       (uint64_t)words->length);
+        cuda_bloom_add(stream->handle, &keys, hashes->length, words->values, (uint64_t)words->length);
     return cuda_launched(stream, "a bloom filter");
 }
 

@@ -324,6 +324,8 @@ enum sx_status sx_cuda_partition(struct sx_stream *base, const struct sx_tensor 
                                  struct sx_tensor *out_index, int64_t *out_offsets);
 enum sx_status sx_cuda_bloom_add(struct sx_stream *base, const struct sx_tensor *hashes,
                                  struct sx_tensor *words);
+enum sx_status sx_cuda_bloom_add_keys(struct sx_stream *base, const struct sx_tensor *keys, int n_keys,
+                                      int64_t rows, struct sx_tensor *words);
 enum sx_status sx_cuda_bloom_merge(struct sx_stream *base, const struct sx_tensor *other,
                                    struct sx_tensor *words);
 enum sx_status sx_cuda_bloom_test(struct sx_stream *base, const struct sx_tensor *hashes,

@@ -40,6 +40,7 @@ static const struct sx_backend_ops operations = {
     .partition = sx_cuda_partition,
     .partition_keys = sx_cuda_partition_keys,
     .bloom_add = sx_cuda_bloom_add,
+    .bloom_add_keys = sx_cuda_bloom_add_keys,
     .bloom_merge = sx_cuda_bloom_merge,
     .bloom_test = sx_cuda_bloom_test,
     .rows_pack = sx_cuda_rows_pack,

@@ -85,6 +85,23 @@ out:
     return status;
 }
 
+enum sx_status sx_cuda_bloom_add_keys(struct sx_stream *base, const struct sx_tensor *keys, int n_keys,
+                                      int64_t rows, struct sx_tensor *words) {
+    struct sx_buffer *entries[CUDA_HASH_KEYS] = {0};
+    struct cuda_hash_keys all;
+    struct cuda_stream *stream;
+    enum sx_status status;
+    if (n_keys == 0 || n_keys > CUDA_HASH_KEYS || rows == 0)
+        return sx_bloom_add_hashed(base, keys, n_keys, rows, words);
+    SX_TRY(cuda_enter(base, &stream));
+    SX_GO(open_some(stream, keys, 0, n_keys, rows, &all, entries));
+    cuda_bloom_add(stream->handle, &all, rows, words->values, (uint64_t)words->length);
+    SX_GO(cuda_launched(stream, "a bloom filter"));
+out:
+    release_entries(entries);
+    return status;
+}
+
 enum sx_status sx_cuda_hash(struct sx_stream *base, const struct sx_tensor *keys, int n_keys, int64_t rows,
                             struct sx_tensor *out_hashes) {
     struct cuda_stream *stream;

@@ -1,4 +1,5 @@
-/* Hashes of rows. All keys in one pass: a row costs the bytes of its keys and 8 for the hash, or 1. */
+/* Hashes of rows, and bloom filters of them. All keys in one pass: a row costs the bytes of its keys and 8
+ * for the hash, or 1. */
 #include "backend/cuda/kernel.h"
 #include "backend/cuda/launch_hash.h"
 
@@ -63,6 +64,21 @@ __global__ void hash_digits_passing(const __grid_constant__ struct cuda_hash_key
     }
 }
 
+/* Likewise, mostly in the cache. */
+__global__ void bloom_add(const __grid_constant__ struct cuda_hash_keys keys, int64_t rows, uint64_t *words,
+                          uint64_t n_words) {
+    for (int64_t row = cuda_thread(); row < rows; row += cuda_threads()) {
+        const uint64_t hash = hash_row(keys, row, 0), bits = sx_bloom_bits(hash);
+        unsigned long long *word = (unsigned long long *)&words[sx_bloom_word(hash, n_words)];
+        if ((*word & bits) != bits)
+            atomicOr(word, (unsigned long long)bits);
+    }
+}
+
+extern "C" void cuda_bloom_add(cudaStream_t stream, const struct cuda_hash_keys *keys, int64_t rows,
+                               uint64_t *words, uint64_t n_words) {
+    SX_LAUNCH(bloom_add, cuda_blocks(rows), CUDA_THREADS, 0, stream, *keys, rows, words, n_words);
+}
 extern "C" void cuda_hash_rows(cudaStream_t stream, const struct cuda_hash_keys *keys, int64_t rows,
                                uint64_t *out_hashes) {
     SX_LAUNCH(hash_rows, cuda_blocks(rows), CUDA_THREADS, 0, stream, *keys, rows, out_hashes);

@@ -32,11 +32,12 @@ void cuda_hash_rows(cudaStream_t stream, const struct cuda_hash_keys *keys, int6
  * bloom filter; what it lacks has the digit behind all others. */
 void cuda_hash_digits(cudaStream_t stream, const struct cuda_hash_keys *keys, int64_t rows, int shift,
                       const uint64_t *words, uint64_t n_words, uint8_t *out_digits);
+/* The hashes' bits to a bloom filter; keys are not combined. */
+void cuda_bloom_add(cudaStream_t stream, const struct cuda_hash_keys *keys, int64_t rows, uint64_t *words,
+                    uint64_t n_words);
 
 /* ---- bloom.cu ---- */
 
-void cuda_bloom_add(cudaStream_t stream, const uint64_t *hashes, int64_t n, uint64_t *words,
-                    uint64_t n_words);
 /* words[i] |= other[i * step] */
 void cuda_bloom_merge(cudaStream_t stream, const uint64_t *other, int64_t step, int64_t n_words,
                       uint64_t *words);
