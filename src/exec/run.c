@@ -416,8 +416,8 @@ static const struct sx_end_stage finishing = {SX_SPAN_FINISH, "a sink is whole",
 static const struct sx_end_stage parting = {SX_SPAN_PART, "a sink's part is whole", false, do_part};
 static const struct sx_end_stage sealing = {SX_SPAN_SEAL, "a sink is sealed", true, seal_sink};
 
-static enum sx_status work_piece(struct sx_worker *worker, int at, int piece) {
-    const struct sx_end_stage *stage = worker->run->round_stage;
+static enum sx_status work_piece(struct sx_worker *worker, const struct sx_end_stage *stage, int at,
+                                 int piece) {
     struct sx_operator *sink = &worker->run->round[at]->sink->base;
     const int64_t began_ns = sx_span_begin(worker->stream->lane);
     worker->pipeline = worker->run->round[at];
@@ -449,6 +449,17 @@ static int count_pieces(const struct sx_run *run) {
     return n;
 }
 
+/* All parts are there. In their order, the same on all ranks. */
+static void seal_sinks(struct sx_worker *worker) {
+    struct sx_run *run = worker->run;
+    for (int i = 0; i < run->n_round && !stopped(run); i++) {
+        const enum sx_status status = run->round[i]->sink->seal ? work_piece(worker, &sealing, i, 0) : SX_OK;
+        if (status != SX_OK)
+            fail(worker, status);
+    }
+}
+
+/* Who has done the last part seals the sinks, while others end what they send early. */
 static void work_pieces(int member, void *context) {
     struct sx_run *run = context;
     struct sx_worker *worker = &run->workers[member];
@@ -460,10 +471,11 @@ static void work_pieces(int member, void *context) {
             before += run->round_pieces[at];
         if (at == run->n_round)
             break;
-        const enum sx_status status = work_piece(worker, at, next - before);
-        atomic_fetch_add(&run->round_done, 1);
+        const enum sx_status status = work_piece(worker, run->round_stage, at, next - before);
         if (status != SX_OK)
             fail(worker, status);
+        if (atomic_fetch_add(&run->round_done, 1) + 1 == count_pieces(run) && run->round_stage == &parting)
+            seal_sinks(worker);
     }
     const enum sx_status status = drive_until(worker, count_pieces(run));
     if (status != SX_OK)
@@ -513,9 +525,8 @@ static void end_sinks(struct sx_run *run) {
     for (int i = 0; i < run->n_round; i++)
         run->round_pieces[i] = run->round_parts[i];
     run_stage(run, &parting);
-    for (int i = 0; i < run->n_round; i++)
-        run->round_pieces[i] = run->round[i]->sink->seal != NULL;
-    run_stage(run, &sealing);
+    if (count_pieces(run) == 0)
+        seal_sinks(&run->workers[0]);
     for (int i = 0; i < run->n_round; i++)
         run->round[i]->sink->is_whole = true;
 }
