@@ -52,13 +52,13 @@ void sx_cuda_join_destroy(struct sx_stream *base, struct sx_join *join) {
     (void)base;
     if (!join)
         return;
+    cuda_join_ahead_destroy(join->ahead); /* first: it waits for what reads the batches */
     for (int w = 0; join->workers && w < join->n_workers; w++)
         release_worker(join, &join->workers[w]);
     if (join->users)
         release_users(join);
     if (join->filter)
         release_filter(join->filter);
-    cuda_join_ahead_destroy(join->ahead);
     release_columns(join->keys, join->n_keys);
     release_columns(join->payload, join->n_payload);
     sx_buffer_release(join->marks);

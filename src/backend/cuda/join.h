@@ -40,7 +40,7 @@ struct join_slots {
 struct join_ahead {
     pthread_mutex_t lock; /* of what follows, while batches are appended */
     int64_t expected;     /* rows; 0: not known */
-    bool is_decided;
+    bool is_decided, is_ended;
     int64_t room, rows; /* rows that have their keys and slots here, or will */
     struct sx_tensor keys;
     struct join_slots slots;

@@ -1,7 +1,7 @@
-/* Slots that rows claim while the build side still comes in: where it is known about how many will come, a
- * batch's rows claim theirs when it has been appended and the device would wait for other ranks' rows: behind
- * what else it has to do. Rows get their numbers in this order then. A table whose words may be dense is not
- * made so, which is seen from the first batch: words that are too far apart there only get further apart. */
+/* Slots that rows claim while the build side still comes in: where it is known about how many will come, each
+ * batch's rows claim theirs as soon as it is appended, behind what else the device has to do, which mostly
+ * waits for other ranks' rows then. Rows are numbered in this order. A table of words that may be dense is
+ * not made so, which the first batch tells: words that are too far apart there only get further apart. */
 #include "backend/cuda/join.h"
 
 #include <stdlib.h>
@@ -38,10 +38,10 @@ void cuda_join_drop_ahead(struct sx_join *join) {
 void cuda_join_ahead_destroy(struct join_ahead *ahead) {
     if (!ahead)
         return;
-    if (ahead->claimed) {
-        (void)cudaEventSynchronize(ahead->claimed); /* where the build side was not finished */
+    if (ahead->behind && !ahead->is_ended) /* the build side was not finished */
+        (void)cudaStreamSynchronize(ahead->behind);
+    if (ahead->claimed)
         (void)cudaEventDestroy(ahead->claimed);
-    }
     release_room(ahead);
     pthread_mutex_destroy(&ahead->lock);
     free(ahead);
@@ -156,10 +156,11 @@ enum sx_status cuda_join_claim_ahead(struct cuda_stream *stream, struct sx_join 
 
 enum sx_status cuda_join_end_ahead(struct cuda_stream *stream, struct sx_join *join) {
     struct join_ahead *ahead = join->ahead;
-    if (ahead->rows == 0)
-        return SX_OK;
+    if (ahead->rows > 0)
+        SX_TRY(cuda_check(stream, cudaStreamWaitEvent(stream->handle, ahead->claimed, 0), "an event"));
+    ahead->is_ended = true;
     ahead->keys.length = ahead->rows;
-    return cuda_check(stream, cudaStreamWaitEvent(stream->handle, ahead->claimed, 0), "an event");
+    return SX_OK;
 }
 
 bool cuda_join_take_ahead(struct sx_join *join, struct join_slots *out_slots, int64_t *out_rows) {
