@@ -9,6 +9,8 @@
 #include "exec/prune.h"
 #include "exec/reuse.h"
 
+enum { MOST_ROWS = 1 << 30 /* of a batch without columns: backends may number rows with 32 bits */ };
+
 /* ---- filtering a chunk ---- */
 
 static void drop_column(struct scan_chunk *chunk, int32_t column) {
@@ -362,7 +364,7 @@ static enum sx_status create_scan(struct sx_run *run, const struct sx_plan *plan
         return sx_no_memory(error, "a scan");
     scan->source.base.tell = scan_tell;
     scan->plan = plan;
-    scan->chunk_rows = plan->u.scan.n_columns ? run->options.backend->traits.chunk_rows : INT64_MAX;
+    scan->chunk_rows = plan->u.scan.n_columns ? run->options.backend->traits.chunk_rows : MOST_ROWS;
     scan->brings_ahead = !run->options.backend->traits.is_host && plan->u.scan.n_columns;
     scan->joins_groups = run->options.backend->traits.joins_groups && plan->u.scan.n_columns;
     scan->projected = SX_ARENA_ARRAY(&run->arena, plan->u.scan.n_columns, bool);
