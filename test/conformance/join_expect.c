@@ -2,7 +2,7 @@
 #include "join_case.h"
 
 static enum sx_status of_keys(struct conformance *c, struct sx_type type, int64_t rows, double nulls) {
-    /* words that are dense; that are for all rows, but not for a quarter; that are not */
+    /* words that are not dense; that are for all rows, but not for a quarter of them; that are */
     static const int64_t steps[] = {40000, 40000, 500, 3};
     const int64_t expected[] = {rows, rows * 2 / 3, rows / 4, rows * 3, rows * 6 / 5};
     enum { N = sizeof expected / sizeof expected[0] };
