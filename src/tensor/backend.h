@@ -312,7 +312,7 @@ struct sx_backend_ops {
     void (*group_destroy)(struct sx_stream *stream, struct sx_group *group);
     /* inputs[a]: column of aggregate a; a tensor with length -1 means: leave this aggregate alone in this
      * update. filters[a] (or filters NULL, or filters[a].length -1): BOOL, rows that are not true do not
-     * count. */
+     * count. rows: less than 2^31. */
     SX_MUST_CHECK enum sx_status (*group_update)(struct sx_stream *stream, struct sx_group *group, int worker,
                                                  const struct sx_tensor *keys, const struct sx_tensor *inputs,
                                                  const struct sx_tensor *filters, int64_t rows);

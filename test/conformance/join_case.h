@@ -6,8 +6,8 @@
 
 enum { MAX_KEYS = 3, N_PAYLOAD = 3 };
 
-/* DENSE: integers of a small range around 0; UNIQUE: all different, or each `copies` times, `step` from one
- * to the next, unordered */
+/* DENSE: integers of a small range around 0; UNIQUE: all different, or each `copies` times (0 more often),
+ * `step` from one to the next, unordered */
 enum style { RANDOM, FEW, DENSE, UNIQUE };
 enum dictionaries { NO_DICT, BUILD_DICT, PROBE_DICT, BOTH_DICT };
 

@@ -264,6 +264,7 @@ __device__ static inline struct total total_of_any(const struct cuda_group_input
     }
 }
 
+static_assert(sizeof(struct cuda_group_additions) <= 4096, "a kernel's arguments");
 /* A block is of one addition, blockIdx.y. */
 __global__ void __launch_bounds__(CUDA_THREADS, ONE_BLOCKS)
     sum_one(const __grid_constant__ struct cuda_group_additions additions) {

@@ -323,6 +323,8 @@ enum sx_status sx_cuda_group_update(struct sx_stream *base, struct sx_group *gro
     (void)worker;
     struct cuda_stream *stream;
     SX_TRY(cuda_enter(base, &stream));
+    if (rows > INT32_MAX)
+        return sx_error_set(&base->error, SX_INTERNAL, "groups of %lld rows", (long long)rows);
     if (rows == 0)
         return SX_OK;
     struct update update = {

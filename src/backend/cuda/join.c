@@ -146,7 +146,8 @@ static enum sx_status add_batch(struct cuda_stream *stream, const struct sx_join
         sx_tensor_share(&keys[k], &columns[k]);
     for (int k = 0; k < join->n_payload; k++)
         sx_tensor_share(&payload[k], &columns[join->n_keys + k]);
-    worker->batches[worker->n_batches++] = (struct join_batch){.rows = rows, .columns = columns};
+    worker->batches[worker->n_batches++] =
+        (struct join_batch){.rows = rows, .ahead_row = -1, .columns = columns};
     return SX_OK;
 }
 

@@ -36,7 +36,7 @@ struct join_slots {
     struct sx_buffer *duplicates; /* int64_t; 0: none so far */
 };
 
-/* See join_ahead.c; where `room` is 0 there is nothing but `expected`. */
+/* See join_ahead.c; where `room` is 0 there are no slots. */
 struct join_ahead {
     pthread_mutex_t lock; /* of what follows, while batches are appended */
     int64_t expected;     /* rows; 0: not known */
@@ -153,7 +153,7 @@ bool cuda_join_is_coded(const struct sx_join *join, const struct sx_tensor *keys
 
 struct join_ahead *cuda_join_ahead_create(void); /* NULL: no memory */
 void cuda_join_ahead_destroy(struct join_ahead *ahead);
-/* Sets the batch's ahead_row. `appended`: after what made the batch. */
+/* Sets the batch's ahead_row where its rows get slots. `appended`: after what made the batch. */
 SX_MUST_CHECK enum sx_status cuda_join_claim_ahead(struct cuda_stream *stream, struct sx_join *join,
                                                    struct join_batch *batch, cudaEvent_t appended);
 /* The stream waits for all claims; the rows' keys are as many as have slots. */
@@ -181,8 +181,8 @@ SX_MUST_CHECK enum sx_status cuda_join_add_payload(struct gather *gather, const 
 
 /* ---- join_ranked.c ---- */
 
-/* Whether the only key's words are few enough for ranks. Where they are not, a wider range of no more rows is
- * not either. */
+/* Whether the only key's words are few enough for ranks. Where they are not, those of a wider range of no
+ * more rows are not either, unless rows are too many for ranks. */
 bool cuda_join_is_dense(const struct sx_join *join, const struct cuda_join_range *range, int64_t rows);
 /* Sets the table, the payload and has_duplicates; all is there at the end. */
 SX_MUST_CHECK enum sx_status cuda_join_make_ranked(struct cuda_stream *stream, struct sx_join *join);

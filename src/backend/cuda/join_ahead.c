@@ -94,10 +94,9 @@ static enum sx_status decide(struct cuda_stream *stream, struct sx_join *join,
     ahead->is_decided = true;
     if (!fits_memory(stream, join, rows))
         return SX_OK;
-    SX_TRY(cuda_join_find_range(stream, join, &batch->columns[0], batch->rows, &range));
-    if (cuda_join_is_dense(join, &range, rows))
-        return SX_OK;
-    const enum sx_status status = make_room(stream, join, rows);
+    enum sx_status status = cuda_join_find_range(stream, join, &batch->columns[0], batch->rows, &range);
+    if (status == SX_OK && !cuda_join_is_dense(join, &range, rows))
+        status = make_room(stream, join, rows);
     if (status != SX_OK)
         release_room(ahead);
     if (status == SX_OUT_OF_MEMORY) {
@@ -138,7 +137,6 @@ static enum sx_status claim(struct cuda_stream *stream, const struct sx_join *jo
 enum sx_status cuda_join_claim_ahead(struct cuda_stream *stream, struct sx_join *join,
                                      struct join_batch *batch, cudaEvent_t appended) {
     struct join_ahead *ahead = join->ahead;
-    batch->ahead_row = -1;
     if (!suits(join, batch))
         return SX_OK;
     pthread_mutex_lock(&ahead->lock);
