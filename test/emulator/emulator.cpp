@@ -446,9 +446,19 @@ cudaError_t cudaIpcOpenMemHandle(void **out_memory, cudaIpcMemHandle_t opened, u
 cudaError_t cudaIpcCloseMemHandle(void *) {
     return cudaSuccess;
 }
+/* CUDA_EMULATOR_REFUSES=FIRST,COUNT: there is no memory for so many calls of the process in a row. */
+static bool is_refused() {
+    static std::atomic<long> n_calls{0};
+    static const char *const refuses = getenv("CUDA_EMULATOR_REFUSES");
+    long first, count;
+    if (!refuses || sscanf(refuses, "%ld,%ld", &first, &count) != 2)
+        return false;
+    const long call = n_calls++;
+    return call >= first && call < first + count;
+}
 cudaError_t cudaMallocAsync(void **out_memory, size_t bytes, cudaStream_t stream) {
     emulator::check_stream(stream);
-    return cudaMalloc(out_memory, bytes);
+    return is_refused() ? cudaErrorMemoryAllocation : cudaMalloc(out_memory, bytes);
 }
 cudaError_t cudaFreeAsync(void *memory, cudaStream_t) {
     return cudaFree(memory);
