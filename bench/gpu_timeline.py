@@ -1,12 +1,15 @@
 """A table of what bench/gpu_timeline.c has written: how long the device computed, copied, did both, or nothing.
 
-Usage: gpu_timeline.py FILE RUNS [KERNELS]    the file of a program that does the same thing RUNS times; the runs are told
-apart by the longest times in which the device had nothing to do, and the first one is left out. KERNELS: how many are
-named.
+Usage: gpu_timeline.py FILE RUNS|NAME [KERNELS]    the file of a program that does the same thing RUNS times; the runs are
+told apart by the longest times in which the device had nothing to do, and the first one is left out. Or: runs have the
+kernel NAME in them, and pauses or NCCL's kernels between them (`claim` for bench join, which exchanges bytes alone after
+each join). KERNELS: how many are named.
 """
 import collections
 import re
 import sys
+
+PAUSE_NS = 1_500_000
 
 
 def read(path):
@@ -28,6 +31,18 @@ def split(records, runs):
         cuts.append(max(near, key=lambda i: gaps[i]))
     cuts.append(len(records))
     return [records[a:b] for a, b in zip(cuts, cuts[1:])]
+
+
+def split_by(records, name):
+    """Lists of records without a pause, and without NCCL, that have a kernel of the name."""
+    parts, latest = [[]], records[0][2]
+    for record in records:
+        if "nccl" in record[5] or record[1] - latest > PAUSE_NS:
+            parts.append([])
+        if "nccl" not in record[5]:
+            parts[-1].append(record)
+        latest = max(latest, record[2])
+    return [part for part in parts if any(short(record[5]) == name for record in part)]
 
 
 def union(spans):
@@ -67,10 +82,10 @@ def figures(run):
 
 
 def main():
-    path, runs = sys.argv[1], int(sys.argv[2])
+    path, runs = sys.argv[1], sys.argv[2]
     n_named = int(sys.argv[3]) if len(sys.argv) > 3 else 0
     records = sorted(read(path), key=lambda record: record[1])
-    kept = split(records, runs)[1:]
+    kept = (split(records, int(runs)) if runs.isdigit() else split_by(records, runs))[1:]
     all_figures = [figures(run) for run in kept]
     middle = sorted(range(len(kept)), key=lambda i: all_figures[i]["wall"])[len(kept) // 2]
     print(" ".join(f"{name} {value:.1f}" for name, value in all_figures[middle].items()))
