@@ -23,8 +23,6 @@ source scripts/unpack.sh
 device=${DEVICE:-cuda}
 every_codec=snappy,gzip,lz4,zstd # for the device, however few pages there are
 families=${FAMILIES:-move rows eval hash bloom sort group join decode}
-export STACHIO_CUDA_LIBRARY="$dir/libstachio_cuda.so"
-[ ! -e "$work/libstachio_cuda.so" ] || export STACHIO_CUDA_LIBRARY=$work/libstachio_cuda.so
 [ ! -e "$work/libcufile.so.0" ] || export STACHIO_CUFILE_LIBRARY=$work/libcufile.so.0
 ! command -v nvidia-smi >/dev/null || nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
 
