@@ -205,9 +205,10 @@ void exchange_device_decide(struct exchange_device_packing *packing, const struc
 
 /* The least one that is not below n. */
 int exchange_power_of_two(int n);
-/* A power of two: into so many parts the hashes' range is cut, of which rank r of n has those from
- * r × parts / n on. */
+/* A power of two: into so many parts the hashes' range is cut. */
 int exchange_count_parts(int n_ranks);
+/* The first one of the rank's; of `rank` n_ranks: one behind all. */
+int exchange_first_part(int rank, int n_ranks);
 
 /* The messages take their way, now or, in a blocking exchange, later; taken over. */
 SX_MUST_CHECK enum sx_status exchange_give(struct sx_exchange *exchange, struct sx_worker *worker,

@@ -42,9 +42,9 @@ static enum sx_status gather_sizes(struct sx_exchange *exchange, struct sx_worke
 
 /* About as many of the rows as the hashes' range has parts of this rank. */
 static int64_t share_of(const struct sx_exchange *exchange, int64_t rows) {
-    const int64_t n_parts = exchange_count_parts(exchange->n_ranks), n = exchange->n_ranks;
-    const int64_t first = exchange->rank * n_parts / n, next = (exchange->rank + 1) * n_parts / n;
-    return (int64_t)((double)rows * (double)(next - first) / (double)n_parts);
+    const int n = exchange->n_ranks;
+    const int n_own = exchange_first_part(exchange->rank + 1, n) - exchange_first_part(exchange->rank, n);
+    return rows * n_own / exchange_count_parts(n);
 }
 
 enum sx_status exchange_choose(struct sx_exchange *exchange, struct sx_worker *worker) {

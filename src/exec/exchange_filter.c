@@ -113,7 +113,7 @@ void exchange_filter_agree(const struct exchange_filter_terms *terms, struct exc
 static int64_t set_spans(struct exchange_filter *filter, int n_ranks, int64_t rows) {
     const int64_t n_runs = exchange_count_parts(n_ranks), run_words = rows / ROWS_A_WORD / n_runs + 1;
     for (int r = 0; r < n_ranks; r++) {
-        const int64_t first = r * n_runs / n_ranks, next = (r + 1) * n_runs / n_ranks;
+        const int64_t first = exchange_first_part(r, n_ranks), next = exchange_first_part(r + 1, n_ranks);
         filter->spans[r] = (struct bloom_span){first * run_words, (next - first) * run_words};
     }
     return n_runs * run_words;

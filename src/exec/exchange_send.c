@@ -146,6 +146,10 @@ int exchange_count_parts(int n_ranks) {
     return n == n_ranks ? n : n * PARTS_A_RANK;
 }
 
+int exchange_first_part(int rank, int n_ranks) {
+    return rank * exchange_count_parts(n_ranks) / n_ranks;
+}
+
 static enum sx_status add_salt(struct sx_worker *worker, struct sx_batch *keys) {
     const struct sx_scalar salt = {.type = sx_type_of(SX_TYPE_I32), .v.i64 = 0x5358};
     return sx_ops(worker)->constant(worker->stream, &salt, keys->rows, &keys->columns[keys->n_columns - 1]);
@@ -319,7 +323,9 @@ static enum sx_status send_runs(struct sx_exchange *exchange, struct sx_worker *
         return sx_no_memory(sx_worker_error(worker), "a list of parts");
     SX_GO(order_rows(worker, by, batch->rows, n_runs, &order, runs));
     for (int r = 1; r <= exchange->n_ranks; r++)
-        runs[n_runs + 1 + r] = runs[are_shares ? r * n_runs / exchange->n_ranks : r < n_runs ? r : n_runs];
+        runs[n_runs + 1 + r] = runs[are_shares   ? exchange_first_part(r, exchange->n_ranks)
+                                    : r < n_runs ? r
+                                                 : n_runs];
     parts.order = &order;
     if (order.length > 0)
         status = send_parts(exchange, worker, batch, &parts);

@@ -1,6 +1,6 @@
 """Joins between emulated GPUs that have no memory for a while: the answer is right all the same, or the error says so; nothing hangs.
 
-Without filter, narrow rows or slots claimed ahead a join goes on, without anything else it ends with status 4.
+Without a filter, or slots claimed ahead, a join goes on; without most else it ends with status 4.
 """
 
 import os
@@ -38,7 +38,7 @@ def main():
         skip("no emulated GPUs in this build")
     checks, statuses = Checks(), {}
     for first in range(STEP // 2, CALLS, STEP):
-        count = 2 + first % 3 * 2  # the first of them is followed by what is given back
+        count = 2 + first % 3 * 2  # a call that is refused is tried again once memory is given back
         with checks.case(f"calls {first} to {first + count - 1}"):
             join(first, count, statuses)
     with checks.case("some go on without, and some can't"):

@@ -161,7 +161,7 @@ SX_MUST_CHECK enum sx_status cuda_join_end_ahead(struct cuda_stream *stream, str
 /* Slots with room for all rows, of which the first *out_rows have claimed theirs; false: there are none. What
  * else was made ahead is released. */
 bool cuda_join_take_ahead(struct sx_join *join, struct join_slots *out_slots, int64_t *out_rows);
-void cuda_join_drop_ahead(struct sx_join *join);
+void cuda_join_drop_ahead(struct join_ahead *ahead);
 
 /* ---- join_rows.c ---- */
 

@@ -26,13 +26,9 @@ struct join_ahead *cuda_join_ahead_create(void) {
     return ahead;
 }
 
-static void release_room(struct join_ahead *ahead) {
+void cuda_join_drop_ahead(struct join_ahead *ahead) {
     sx_tensor_release(&ahead->keys);
     cuda_join_slots_release(&ahead->slots);
-}
-
-void cuda_join_drop_ahead(struct sx_join *join) {
-    release_room(join->ahead);
 }
 
 void cuda_join_ahead_destroy(struct join_ahead *ahead) {
@@ -42,7 +38,7 @@ void cuda_join_ahead_destroy(struct join_ahead *ahead) {
         (void)cudaStreamSynchronize(ahead->behind);
     if (ahead->claimed)
         (void)cudaEventDestroy(ahead->claimed);
-    release_room(ahead);
+    cuda_join_drop_ahead(ahead);
     pthread_mutex_destroy(&ahead->lock);
     free(ahead);
 }
@@ -98,7 +94,7 @@ static enum sx_status decide(struct cuda_stream *stream, struct sx_join *join,
     if (status == SX_OK && !cuda_join_is_dense(join, &range, rows))
         status = make_room(stream, join, rows);
     if (status != SX_OK)
-        release_room(ahead);
+        cuda_join_drop_ahead(ahead);
     if (status == SX_OUT_OF_MEMORY) {
         stream->base.error = (struct sx_error){0};
         return SX_OK;
@@ -169,6 +165,6 @@ bool cuda_join_take_ahead(struct sx_join *join, struct join_slots *out_slots, in
         *out_rows = ahead->rows;
         ahead->slots = (struct join_slots){0};
     }
-    release_room(ahead);
+    cuda_join_drop_ahead(ahead);
     return is_taken;
 }

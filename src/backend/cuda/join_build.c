@@ -294,6 +294,6 @@ enum sx_status sx_cuda_join_build(struct sx_stream *base, struct sx_join *join, 
     SX_TRY(cuda_join_keys_of(stream, join, join->keys, &join->table.keys, &join->key_list));
     if (!cuda_join_is_dense(join, &join->ranges[0], join->rows))
         return make_hashed(stream, join);
-    cuda_join_drop_ahead(join);
+    cuda_join_drop_ahead(join->ahead);
     return cuda_join_make_ranked(stream, join);
 }
