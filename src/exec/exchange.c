@@ -510,6 +510,7 @@ enum sx_status sx_exchange_create(struct sx_run *run, const struct sx_plan *plan
         SX_TRY(exchange_range_create(exchange, run, error));
     SX_TRY(exchange_send_create(exchange, run, error));
     SX_TRY(exchange_ends_create(exchange, run, error));
+    SX_TRY(exchange_device_create(exchange, run, error));
     exchange->source.open = exchange_open;
     exchange->source.next = exchange_next;
     exchange->source.prefetch = exchange_prefetch;

@@ -103,6 +103,8 @@ struct sx_exchange {
     enum exchange_mode mode;      /* set when it opens */
     struct sx_evaluator keys;
     struct sx_type *types;
+    bool
+        *are_moved; /* the columns, by the join whose side this is, before anything reads them; may be NULL */
     int rank, n_ranks;
     double most_of_mean; /* by hash or range: the most rows that a rank has got, of the mean; 0: not known */
     struct sx_channel *channel;
@@ -170,6 +172,9 @@ void exchange_packing_release(struct exchange_worker *state);
 
 /* ---- exchange_device.c: where the backend has memory of its own ---- */
 
+/* Finds out which columns are moved alone. */
+SX_MUST_CHECK enum sx_status exchange_device_create(struct sx_exchange *exchange, struct sx_run *run,
+                                                    struct sx_error *error);
 /* To all other ranks, or to the root. */
 SX_MUST_CHECK enum sx_status exchange_device_send_whole(struct sx_exchange *exchange,
                                                         struct sx_worker *worker,

@@ -6,6 +6,37 @@
 
 #include "exec/exchange.h"
 
+/* ---- columns that a join only moves ---- */
+
+static void note_read(int32_t column, void *context) {
+    bool *are_moved = context;
+    are_moved[column] = false;
+}
+
+/* A MARK join gives its probe side's columns on as they are. */
+enum sx_status exchange_device_create(struct sx_exchange *exchange, struct sx_run *run,
+                                      struct sx_error *error) {
+    const struct sx_plan *plan = exchange->join ? exchange->join->plan : NULL;
+    if (!plan || run->options.backend->traits.is_host || plan->u.join.kind == SX_JOIN_MARK)
+        return SX_OK;
+    const struct sx_join_plan *join = &plan->u.join;
+    const int32_t n_probe = plan->children[0]->n_columns, n_all = n_probe + plan->children[1]->n_columns,
+                  n = exchange->plan->n_columns;
+    bool *are_moved = SX_ARENA_ARRAY(&run->arena, n_all > n ? n_all : n, bool);
+    if (!are_moved)
+        return sx_no_memory(error, "a join between ranks");
+    memset(are_moved, true, (size_t)n_all);
+    for (int32_t i = 0; i < join->n_residual && !exchange->is_build; i++)
+        sx_expression_columns(join->residual[i], note_read, are_moved);
+    for (int32_t k = 0; k < join->n_keys; k++)
+        sx_expression_columns(exchange->is_build ? join->keys[k].build : join->keys[k].probe, note_read,
+                              are_moved);
+    exchange->are_moved = are_moved;
+    return SX_OK;
+}
+
+/* ---- sending ---- */
+
 /* The frame as it travels. */
 static enum sx_status make_portable(struct sx_worker *worker, struct sx_buffer **frame, bool *out_on_device) {
     struct sx_buffer *host = NULL;
@@ -119,6 +150,8 @@ out:
     return status;
 }
 
+/* ---- receiving ---- */
+
 enum sx_status exchange_device_unpack(struct sx_exchange *exchange, struct sx_worker *worker,
                                       struct sx_batch *out_batch, int64_t *out_sequence) {
     struct exchange_worker *state = &exchange->workers[worker->index];
@@ -132,8 +165,9 @@ enum sx_status exchange_device_unpack(struct sx_exchange *exchange, struct sx_wo
         sx_buffer_release(host);
         SX_TRY(status);
     }
-    status = sx_ops(worker)->rows_unpack(worker->stream, frame, bytes, exchange->types,
-                                         exchange->plan->n_columns, out_batch, out_sequence);
+    status =
+        sx_ops(worker)->rows_unpack(worker->stream, frame, bytes, exchange->types, exchange->plan->n_columns,
+                                    exchange->are_moved, out_batch, out_sequence);
     sx_buffer_release(frame);
     return status;
 }

@@ -185,8 +185,17 @@ static enum sx_status emit_taken(struct probing *p, const struct sx_tensor *prob
     return sx_emit(p->worker, p->at + 1, &made);
 }
 
+/* NARROW columns have to be moved, even if all rows are. */
+static bool can_share(const struct probing *p) {
+    for (int c = 0; c < p->batch->n_columns; c++)
+        if (p->batch->columns[c].layout == SX_NARROW)
+            return false;
+    return true;
+}
+
 static enum sx_status emit_pairs(struct probing *p, struct pairs *pairs) {
-    const bool each_once = p->probe->build->info.keys_unique && pairs->probe_rows.length == p->batch->rows;
+    const bool each_once =
+        p->probe->build->info.keys_unique && pairs->probe_rows.length == p->batch->rows && can_share(p);
     const struct sx_tensor *probe_rows = each_once ? NULL : &pairs->probe_rows;
     return p->probe->takes_payload ? emit_taken(p, probe_rows, &pairs->output)
                                    : emit_rows(p, probe_rows, &pairs->build_rows);
@@ -254,7 +263,7 @@ static enum sx_status emit_by_match(struct probing *p, bool wanted) {
         SX_GO(matched_mask(p, &mask));
         SX_GO(p->ops->mask_to_index(p->worker->stream, &mask, wanted, &index));
     }
-    status = emit_rows(p, index.length == p->batch->rows ? NULL : &index, NULL);
+    status = emit_rows(p, index.length == p->batch->rows && can_share(p) ? NULL : &index, NULL);
 out:
     sx_tensor_release(&mask);
     sx_tensor_release(&index);

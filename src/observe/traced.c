@@ -111,8 +111,8 @@ static int64_t rows_of_parts(const struct sx_column_read *read) {
       (stream, batch, parts, sequence, packs, narrow, out_parts, out_plain_bytes, out_own))                 \
     X(rows_unpack, 0,                                                                                       \
       (struct sx_stream * stream, struct sx_buffer * frame, size_t bytes, const struct sx_type *types,      \
-       int n_columns, struct sx_batch *out_batch, int64_t *out_sequence),                                   \
-      (stream, frame, bytes, types, n_columns, out_batch, out_sequence))                                    \
+       int n_columns, const bool *are_moved, struct sx_batch *out_batch, int64_t *out_sequence),            \
+      (stream, frame, bytes, types, n_columns, are_moved, out_batch, out_sequence))                         \
     X(bytes_to_host, 0,                                                                                     \
       (struct sx_stream * stream, struct sx_buffer * buffer, size_t bytes, struct sx_pool * pool,           \
        struct sx_buffer * *out_buffer),                                                                     \

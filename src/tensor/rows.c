@@ -249,8 +249,15 @@ static void point_at(const struct sx_rows_column *place, struct sx_buffer *frame
         column->heap = sx_buffer_retain(frame);
 }
 
+static void place_narrow(const struct sx_rows_column *place, struct sx_buffer *frame,
+                         struct sx_tensor *column) {
+    column->layout = SX_NARROW;
+    column->base = place->base;
+    point_at(place, frame, column);
+}
+
 enum sx_status sx_rows_place(const void *head, struct sx_buffer *frame, struct sx_pool *pool,
-                             struct sx_batch *out_batch, struct sx_error *error) {
+                             const bool *stay_narrow, struct sx_batch *out_batch, struct sx_error *error) {
     const struct sx_rows_frame *known = head;
     const struct sx_rows_column *columns = (const struct sx_rows_column *)(known + 1);
     enum sx_status status = SX_OK;
@@ -259,13 +266,17 @@ enum sx_status sx_rows_place(const void *head, struct sx_buffer *frame, struct s
         const struct sx_type type = stored_type(&columns[c], type_of(&columns[c]));
         struct sx_tensor *column = &out_batch->columns[c];
         *column = (struct sx_tensor){.type = type, .layout = SX_FLAT, .length = known->rows};
+        const bool is_narrow = columns[c].encoding == SX_ROWS_NARROW;
+        const bool stays_narrow = is_narrow && stay_narrow && stay_narrow[c];
         if (columns[c].encoding == SX_ROWS_PLAIN)
             point_at(&columns[c], frame, column);
+        else if (stays_narrow)
+            place_narrow(&columns[c], frame, column);
         else
             status = sx_tensor_create(pool, type, known->rows,
                                       columns[c].valid != 0 && columns[c].encoding == SX_ROWS_PACKED, column,
                                       error);
-        if (status == SX_OK && columns[c].encoding == SX_ROWS_NARROW)
+        if (status == SX_OK && is_narrow && !stays_narrow)
             point_at_validity(&columns[c], frame, column);
         if (status == SX_OK && columns[c].encoding == SX_ROWS_PACKED && columns[c].long_bytes > 0)
             column->heap = sx_buffer_retain(frame);

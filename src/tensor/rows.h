@@ -107,11 +107,12 @@ size_t sx_rows_plain_bytes(const struct sx_batch *batch, int64_t rows, const str
 SX_MUST_CHECK enum sx_status sx_rows_check_head(const void *head, size_t bytes, const struct sx_type *types,
                                                 int n_columns, struct sx_error *error);
 /* The batch whose PLAIN columns are in `frame` (retained by each): values are not copied, nor is
- * validity of NARROW ones. Views of long strings are still offsets. The others have room in memory of `pool`,
- * to be filled; strings among them retain the frame if any are long. `head` has been checked; it may lie
- * elsewhere than `frame`. */
+ * validity of NARROW ones, or anything of those that stay so (stay_narrow[c]; NULL: none does). Views of long
+ * strings are still offsets. The others have room in memory of `pool`, to be filled; strings among them
+ * retain the frame if any are long. `head` has been checked; it may lie elsewhere than `frame`. */
 SX_MUST_CHECK enum sx_status sx_rows_place(const void *head, struct sx_buffer *frame, struct sx_pool *pool,
-                                           struct sx_batch *out_batch, struct sx_error *error);
+                                           const bool *stay_narrow, struct sx_batch *out_batch,
+                                           struct sx_error *error);
 /* Codes that sx_rows_place has placed become a column of strings. `block`: a copy of its heap, so that
  * whoever keeps the dictionary does not keep the frame; views of long strings are still offsets. */
 SX_MUST_CHECK enum sx_status sx_rows_add_dictionary(const struct sx_rows_column *place,

@@ -177,9 +177,8 @@ void sx_tensor_slice(const struct sx_tensor *tensor, int64_t first, int64_t leng
     out_tensor->length = length;
     if (tensor->layout == SX_CONSTANT)
         return;
-    size_t value_bytes = tensor->layout == SX_DICT ? sizeof(int32_t) : sx_type_bytes(tensor->type);
     if (tensor->values)
-        out_tensor->values = (char *)tensor->values + (size_t)first * value_bytes;
+        out_tensor->values = (char *)tensor->values + (size_t)first * sx_tensor_step(tensor);
     if (tensor->valid)
         out_tensor->valid = tensor->valid + first;
 }
@@ -230,11 +229,8 @@ size_t sx_tensor_bytes(const struct sx_tensor *tensor) {
     if (tensor->layout == SX_CONSTANT)
         return sx_type_bytes(tensor->type);
     size_t rows = (size_t)tensor->length;
-    size_t bytes = tensor->valid ? rows : 0;
-    if (tensor->layout == SX_DICT)
-        return bytes + rows * sizeof(int32_t);
-    bytes += rows * sx_type_bytes(tensor->type);
-    if (tensor->type.id != SX_TYPE_VARCHAR)
+    size_t bytes = (tensor->valid ? rows : 0) + rows * sx_tensor_step(tensor);
+    if (tensor->type.id != SX_TYPE_VARCHAR || tensor->layout == SX_DICT)
         return bytes;
     const struct sx_string *views = tensor->values;
     for (size_t i = 0; i < rows; i++)

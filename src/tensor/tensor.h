@@ -38,7 +38,9 @@ void sx_buffer_release(struct sx_buffer *buffer); /* NULL allowed */
 enum sx_layout {
     SX_FLAT, /* values[length] */
     SX_DICT, /* values: int32_t codes[length] into dict->values; a null row's code is 0 or any valid code */
-    SX_CONSTANT /* values[1], valid[1] stand for every row */
+    SX_CONSTANT, /* values[1], valid[1] stand for every row */
+    SX_NARROW    /* values: unsigned offsets from `base`, of half the type's bytes. Only in a backend's own
+                  * memory, and only what rows_unpack gives of columns that are to be moved alone */
 };
 
 struct sx_dict;
@@ -54,6 +56,7 @@ struct sx_tensor {
     void *values;
     uint8_t *valid;
     struct sx_dict *dict;            /* SX_DICT only; one reference is held */
+    int64_t base;                    /* SX_NARROW only */
     struct sx_buffer *values_buffer; /* may be NULL for borrowed memory that outlives the tensor */
     struct sx_buffer *valid_buffer;
     struct sx_buffer *heap; /* VARCHAR: keeps the bytes behind the views alive; may be NULL */
@@ -100,6 +103,11 @@ void sx_tensor_release(struct sx_tensor *tensor);
 void sx_tensor_scalar(const struct sx_tensor *tensor, int64_t row, struct sx_scalar *out_scalar);
 /* Bytes that a value takes (views with the string bytes behind them), for budgets and reports. */
 size_t sx_tensor_bytes(const struct sx_tensor *tensor);
+/* From one row's value, code or offset to the next one's; of CONSTANT that of its only value. */
+static inline size_t sx_tensor_step(const struct sx_tensor *tensor) {
+    const size_t bytes = sx_type_bytes(tensor->type);
+    return tensor->layout == SX_DICT ? sizeof(int32_t) : tensor->layout == SX_NARROW ? bytes / 2 : bytes;
+}
 
 static inline const char *sx_string_bytes(const struct sx_string *string) {
     return string->length_bytes <= SX_STRING_INLINE_BYTES ? string->u.inlined : string->u.ref.pointer;

@@ -139,7 +139,7 @@ static enum sx_status check_frame(struct conformance *c, const struct rows_case 
     struct sx_batch got = {0}, host = {0};
     int64_t sequence = 0;
     enum sx_status status;
-    SX_GO(c->backend->ops.rows_unpack(c->stream, frame, bytes, rows->types, rows->host.n_columns, &got,
+    SX_GO(c->backend->ops.rows_unpack(c->stream, frame, bytes, rows->types, rows->host.n_columns, NULL, &got,
                                       &sequence));
     SX_GO(c->backend->ops.batch_to_host(c->stream, &got, &host));
     CONFORM(c, sequence == SEQUENCE && are_equal(rows, part, &host), "part %d of %d", part, rows->n_parts);
@@ -252,12 +252,12 @@ static enum sx_status check_part(struct conformance *c, const struct rows_case *
         check_coded(c, rows, part, head);
     SX_GO(c->backend->ops.bytes_from_host(c->stream, host, bytes, &back));
     CONFORM(c,
-            c->backend->ops.rows_unpack(c->stream, back, bytes - 16, rows->types, rows->host.n_columns, &got,
-                                        &sequence) == SX_INTERNAL,
+            c->backend->ops.rows_unpack(c->stream, back, bytes - 16, rows->types, rows->host.n_columns, NULL,
+                                        &got, &sequence) == SX_INTERNAL,
             "a frame that is cut off");
     CONFORM(c,
             c->backend->ops.rows_unpack(c->stream, back, bytes, rows->types + 1, rows->host.n_columns - 1,
-                                        &got, &sequence) == SX_INTERNAL,
+                                        NULL, &got, &sequence) == SX_INTERNAL,
             "a frame of other columns");
     c->stream->error = (struct sx_error){0};
     for (int d = 0; d < N_DAMAGES && rows->types == types; d++)

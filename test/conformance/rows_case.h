@@ -41,6 +41,13 @@ bool rows_is_refused(struct conformance *c, struct sx_buffer *frame, const struc
                      int n_columns);
 void conform_rows_packed(struct conformance *c);
 
+/* ---- rows_moved.c ---- */
+
+/* Columns of a frame, on the backend, are what they are if they are moved alone; *out_narrow: how many of
+ * them then stay NARROW. */
+SX_MUST_CHECK enum sx_status rows_check_moved(struct conformance *c, const struct sx_type *types,
+                                              int n_columns, struct sx_buffer *frame, int *out_narrow);
+
 /* ---- rows_narrow.c ---- */
 
 void conform_rows_narrow(struct conformance *c);

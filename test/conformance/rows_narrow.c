@@ -169,8 +169,14 @@ static enum sx_status check_damages(struct conformance *c, const struct rows_cas
 static enum sx_status check_frame(struct conformance *c, const struct rows_case *rows,
                                   struct sx_buffer *frame) {
     struct sx_buffer *host;
+    int n_narrow = 0, n_moved = 0;
+    SX_TRY(rows_check_moved(c, rows->types, N_CASES, frame, &n_moved));
     SX_TRY(c->backend->ops.bytes_to_host(c->stream, frame, frame->size_bytes, c->pool, &host));
     const struct sx_rows_column *columns = sx_rows_columns(host->data);
+    for (int t = 0; t < N_CASES; t++)
+        n_narrow += columns[t].encoding == SX_ROWS_NARROW;
+    CONFORM(c, n_moved == (c->backend->traits.is_host ? 0 : n_narrow), "%d of %d columns stay narrow",
+            n_moved, n_narrow);
     for (int t = 0; t < N_CASES; t++)
         CONFORM(c, (columns[t].encoding == SX_ROWS_NARROW) == (rows->narrow[t].fit == SX_ROWS_FITS),
                 "column %d: encoding %d, fit %d", t, columns[t].encoding, (int)rows->narrow[t].fit);

@@ -114,7 +114,8 @@ bool rows_is_refused(struct conformance *c, struct sx_buffer *frame, const struc
     int64_t sequence;
     enum sx_status status;
     SX_GO(c->backend->ops.bytes_from_host(c->stream, frame, frame->size_bytes, &sent));
-    SX_GO(c->backend->ops.rows_unpack(c->stream, sent, frame->size_bytes, types, n_columns, &got, &sequence));
+    SX_GO(c->backend->ops.rows_unpack(c->stream, sent, frame->size_bytes, types, n_columns, NULL, &got,
+                                      &sequence));
     status = c->backend->ops.synchronise(c->stream, "a frame");
 out:
     sx_buffer_release(sent);

@@ -226,7 +226,8 @@ static enum sx_status try_noise(struct conformance *c) {
         SX_GO(copy_frame(c, frame, &copy));
         ((uint8_t *)copy->data)[conformance_random(c) % most] ^= (uint8_t)(1 + conformance_random(c) % 255);
         SX_GO(c->backend->ops.bytes_from_host(c->stream, copy, copy->size_bytes, &sent));
-        status = c->backend->ops.rows_unpack(c->stream, sent, copy->size_bytes, &text, 1, &got, &sequence);
+        status =
+            c->backend->ops.rows_unpack(c->stream, sent, copy->size_bytes, &text, 1, NULL, &got, &sequence);
         if (status == SX_OK)
             status = c->backend->ops.synchronise(c->stream, "a frame");
         if (status == SX_OK)

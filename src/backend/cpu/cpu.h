@@ -61,7 +61,8 @@ SX_MUST_CHECK enum sx_status sx_cpu_rows_pack(struct sx_stream *stream, const st
                                               size_t *out_plain_bytes, struct sx_batch *out_own);
 SX_MUST_CHECK enum sx_status sx_cpu_rows_unpack(struct sx_stream *stream, struct sx_buffer *frame,
                                                 size_t bytes, const struct sx_type *types, int n_columns,
-                                                struct sx_batch *out_batch, int64_t *out_sequence);
+                                                const bool *are_moved, struct sx_batch *out_batch,
+                                                int64_t *out_sequence);
 SX_MUST_CHECK enum sx_status sx_cpu_bytes_to_host(struct sx_stream *stream, struct sx_buffer *buffer,
                                                   size_t bytes, struct sx_pool *pool,
                                                   struct sx_buffer **out_buffer);

@@ -222,14 +222,15 @@ static enum sx_status place_dictionary(struct sx_stream *stream, const struct sx
 }
 
 enum sx_status sx_cpu_rows_unpack(struct sx_stream *stream, struct sx_buffer *frame, size_t bytes,
-                                  const struct sx_type *types, int n_columns, struct sx_batch *out_batch,
-                                  int64_t *out_sequence) {
+                                  const struct sx_type *types, int n_columns, const bool *are_moved,
+                                  struct sx_batch *out_batch, int64_t *out_sequence) {
     struct sx_batch made = {0};
     enum sx_status status = SX_OK;
+    (void)are_moved; /* all is widened */
     if (bytes < sx_rows_head_bytes(n_columns))
         return sx_error_set(&stream->error, SX_INTERNAL, "rows of another rank: %zu bytes", bytes);
     SX_TRY(sx_rows_check_head(frame->data, bytes, types, n_columns, &stream->error));
-    SX_TRY(sx_rows_place(frame->data, frame, stream->pool, &made, &stream->error));
+    SX_TRY(sx_rows_place(frame->data, frame, stream->pool, NULL, &made, &stream->error));
     const struct sx_rows_column *columns = sx_rows_columns(frame->data);
     for (int c = 0; c < n_columns; c++)
         if (columns[c].encoding == SX_ROWS_PACKED)

@@ -128,6 +128,10 @@ static void concat_parts(struct cuda_stream *stream, const struct sx_tensor *con
         struct cuda_column column = cuda_column_of(columns[i]);
         if (columns[i]->length == 0)
             continue;
+        if (columns[i]->layout == SX_NARROW) {
+            cuda_widen(stream, columns[i], to, out->valid ? out->valid + at : NULL);
+            continue;
+        }
         if (is_copied(columns[i], width, to, out->valid)) {
             cuda_copy_bytes(stream->handle, to, columns[i]->values, (size_t)columns[i]->length * width);
             continue;

@@ -192,6 +192,9 @@ struct sx_buffer *cuda_heap_of(const struct sx_tensor *column);
 SX_MUST_CHECK enum sx_status cuda_columns_upload(struct cuda_stream *stream, const struct sx_tensor *tensors,
                                                  int n, struct sx_buffer **out_buffer);
 
+/* Values of a NARROW column, FLAT, to where there is room for them. `to_valid` may be NULL if none is null.
+ */
+void cuda_widen(struct cuda_stream *stream, const struct sx_tensor *column, void *to, uint8_t *to_valid);
 /* Values in FLAT layout (a second owner where they are). */
 SX_MUST_CHECK enum sx_status cuda_flatten(struct cuda_stream *stream, const struct sx_tensor *column,
                                           struct sx_tensor *out_flat);
@@ -335,8 +338,8 @@ enum sx_status sx_cuda_rows_pack(struct sx_stream *base, const struct sx_batch *
                                  struct sx_rows_narrow *narrow, struct sx_buffer **out_parts,
                                  size_t *out_plain_bytes, struct sx_batch *out_own);
 enum sx_status sx_cuda_rows_unpack(struct sx_stream *base, struct sx_buffer *frame, size_t bytes,
-                                   const struct sx_type *types, int n_columns, struct sx_batch *out_batch,
-                                   int64_t *out_sequence);
+                                   const struct sx_type *types, int n_columns, const bool *are_moved,
+                                   struct sx_batch *out_batch, int64_t *out_sequence);
 enum sx_status sx_cuda_bytes_to_host(struct sx_stream *base, struct sx_buffer *buffer, size_t bytes,
                                      struct sx_pool *pool, struct sx_buffer **out_buffer);
 enum sx_status sx_cuda_bytes_from_host(struct sx_stream *base, struct sx_buffer *buffer, size_t bytes,

@@ -26,11 +26,29 @@ enum sx_status gather_make(struct cuda_stream *stream, const struct sx_tensor *l
     SX_TRY(sx_tensor_create(stream->base.pool, is_coded ? sx_type_of(SX_TYPE_I32) : like->type, rows,
                             has_valid, &made, &stream->base.error));
     made.type = like->type;
-    made.layout = like->layout;
+    made.layout = is_coded ? SX_DICT : SX_FLAT;
     made.dict = is_coded ? sx_dict_retain(like->dict) : NULL;
     made.heap = is_coded ? NULL : sx_buffer_retain(like->heap);
     *out_column = made;
     return SX_OK;
+}
+
+struct cuda_move gather_move(const struct sx_tensor *like, const struct gather_from *from, void *to,
+                             uint8_t *to_valid) {
+    const uint32_t width = gather_width(like);
+    return (struct cuda_move){
+        .from = from->values,
+        .from_valid = from->valid,
+        .to = to,
+        .to_valid = to_valid,
+        .from_step = from->step ? from->step : (uint32_t)sx_tensor_step(like),
+        .from_valid_step = from->step ? from->step : 1,
+        .to_step = width,
+        .to_valid_step = 1,
+        .width = (uint16_t)width,
+        .is_narrow = like->layout == SX_NARROW,
+        .base = like->base,
+    };
 }
 
 enum sx_status gather_add(struct gather *gather, const struct sx_tensor *like, const struct gather_from *from,
@@ -39,18 +57,7 @@ enum sx_status gather_add(struct gather *gather, const struct sx_tensor *like, c
     if (gather->moves.n == CUDA_MOVES)
         SX_TRY(gather_flush(gather));
     SX_TRY(gather_make(gather->stream, like, gather->rows, from->valid != NULL, &made));
-    const uint32_t width = gather_width(like);
-    gather->moves.columns[gather->moves.n++] = (struct cuda_move){
-        .from = from->values,
-        .from_valid = from->valid,
-        .to = made.values,
-        .to_valid = made.valid,
-        .from_step = from->step ? from->step : width,
-        .from_valid_step = from->step ? from->step : 1,
-        .to_step = width,
-        .to_valid_step = 1,
-        .width = width,
-    };
+    gather->moves.columns[gather->moves.n++] = gather_move(like, from, made.values, made.valid);
     *out_column = made;
     return SX_OK;
 }

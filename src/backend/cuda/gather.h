@@ -21,15 +21,20 @@ struct gather_from {
     uint32_t step;
 };
 
-/* Bytes of a row's value, or code. */
+/* Bytes of a row's value, or code, once it is moved. */
 static inline uint32_t gather_width(const struct sx_tensor *column) {
     return column->layout == SX_DICT ? (uint32_t)sizeof(int32_t) : (uint32_t)sx_type_bytes(column->type);
 }
-/* A tensor of `rows` rows of the type and layout (FLAT, or DICT), heap and dictionary of `like`; values, or
+/* The move of a column like `like` (FLAT, DICT or NARROW) from where it lies to where its values, or codes,
+ * are to lie side by side. */
+struct cuda_move gather_move(const struct sx_tensor *like, const struct gather_from *from, void *to,
+                             uint8_t *to_valid);
+/* A tensor of `rows` rows of the type and layout (DICT, else FLAT), heap and dictionary of `like`; values, or
  * codes, and validity are unset. */
 SX_MUST_CHECK enum sx_status gather_make(struct cuda_stream *stream, const struct sx_tensor *like,
                                          int64_t rows, bool has_valid, struct sx_tensor *out_column);
-/* A column like `like` (FLAT, or DICT; its own values are not looked at), which is there after the end. */
+/* A column like `like` (FLAT, DICT or NARROW; its own values are not looked at), which is there after the
+ * end. */
 SX_MUST_CHECK enum sx_status gather_add(struct gather *gather, const struct sx_tensor *like,
                                         const struct gather_from *from, struct sx_tensor *out_column);
 /* A column of any layout, from itself; a constant is one for any rows. */

@@ -114,14 +114,10 @@ static bool suits(const struct sx_join *join, const struct join_batch *batch) {
 static enum sx_status claim(struct cuda_stream *stream, const struct sx_join *join,
                             const struct join_batch *batch, cudaEvent_t appended) {
     const struct join_ahead *ahead = join->ahead;
-    const uint32_t width = (uint32_t)sx_type_bytes(join->types[0]);
-    const struct cuda_moves moves = {
-        .n = 1,
-        .columns = {{.from = batch->columns[0].values,
-                     .to = (uint8_t *)ahead->keys.values + (size_t)batch->ahead_row * width,
-                     .from_step = width,
-                     .to_step = width,
-                     .width = width}}};
+    const struct sx_tensor *keys = &batch->columns[0];
+    const struct gather_from from = {.values = keys->values};
+    uint8_t *to = (uint8_t *)ahead->keys.values + (size_t)batch->ahead_row * sx_tensor_step(keys);
+    const struct cuda_moves moves = {.columns = {gather_move(keys, &from, to, NULL)}, .n = 1};
     SX_TRY(continue_behind(stream, ahead, appended));
     cuda_move_rows(ahead->behind, &moves, NULL, false, batch->rows);
     cuda_join_claim(ahead->behind, &ahead->slots.table, batch->ahead_row, batch->rows,

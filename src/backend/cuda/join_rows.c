@@ -31,8 +31,10 @@ static const struct sx_tensor *column_of(const struct sx_join *join, const struc
 /* Whether rows can be made of column k as it lies in the batches. */
 static bool is_plain(const struct sx_join *join, int k) {
     bool plain = join->types[join->n_keys + k].id != SX_TYPE_VARCHAR;
-    for (int64_t b = 0; b < join->n_batches && plain; b++)
-        plain = column_of(join, join->batches[b], k)->layout == SX_FLAT;
+    for (int64_t b = 0; b < join->n_batches && plain; b++) {
+        const enum sx_layout layout = column_of(join, join->batches[b], k)->layout;
+        plain = layout == SX_FLAT || layout == SX_NARROW;
+    }
     return plain;
 }
 
@@ -99,19 +101,14 @@ static struct cuda_move move_of(const struct sx_join *join, int k, const struct 
                                 int64_t begin, uint8_t *rows) {
     const bool is_here = laid_column(join, k)->values;
     const struct sx_tensor *column = is_here ? laid_column(join, k) : column_of(join, batch, k);
-    const uint32_t width = gather_width(column), step = join->rows_step;
     const int64_t skipped = is_here ? begin : 0;
-    return (struct cuda_move){
-        .from = (const uint8_t *)column->values + skipped * width,
-        .from_valid = column->valid ? column->valid + skipped : NULL,
-        .to = rows + join->rows_at[k],
-        .to_valid = join->rows_valid_at[k] ? rows + join->rows_valid_at[k] : NULL,
-        .from_step = width,
-        .from_valid_step = 1,
-        .to_step = step,
-        .to_valid_step = step,
-        .width = width,
-    };
+    const struct gather_from from = {.values = (const uint8_t *)column->values +
+                                               skipped * (int64_t)sx_tensor_step(column),
+                                     .valid = column->valid ? column->valid + skipped : NULL};
+    struct cuda_move move = gather_move(column, &from, rows + join->rows_at[k],
+                                        join->rows_valid_at[k] ? rows + join->rows_valid_at[k] : NULL);
+    move.to_step = move.to_valid_step = join->rows_step;
+    return move;
 }
 
 /* At once, if they are few enough. */

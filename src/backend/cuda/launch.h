@@ -59,7 +59,9 @@ struct cuda_move {
     const uint8_t *from, *from_valid; /* from_valid NULL: no nulls */
     uint8_t *to, *to_valid;           /* to_valid NULL: not wanted */
     uint32_t from_step, from_valid_step, to_step, to_valid_step;
-    uint32_t width; /* 1, 2, 4, 8 or 16 */
+    uint16_t width;     /* 1, 2, 4, 8 or 16 */
+    uint16_t is_narrow; /* `from` has offsets from `base` of half the width, 8 or 16 */
+    int64_t base;
 };
 enum { CUDA_MOVES = 16 };
 struct cuda_moves {

@@ -2,8 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/cuda/cuda.h"
-#include "backend/cuda/launch.h"
+#include "backend/cuda/gather.h"
 
 /* ---- what kernels get ---- */
 
@@ -61,8 +60,32 @@ static enum sx_status gather_flat(struct cuda_stream *stream, const struct sx_te
     return SX_OK;
 }
 
+void cuda_widen(struct cuda_stream *stream, const struct sx_tensor *column, void *to, uint8_t *to_valid) {
+    const struct gather_from from = {column->values, column->valid, 0};
+    const struct cuda_moves moves = {.columns = {gather_move(column, &from, to, to_valid)}, .n = 1};
+    if (column->length > 0)
+        cuda_move_rows(stream->handle, &moves, NULL, false, column->length);
+}
+
+static enum sx_status widened(struct cuda_stream *stream, const struct sx_tensor *column,
+                              struct sx_tensor *out_flat) {
+    struct sx_tensor made;
+    SX_TRY(sx_tensor_create(stream->base.pool, column->type, column->length, column->valid != NULL, &made,
+                            &stream->base.error));
+    cuda_widen(stream, column, made.values, made.valid);
+    const enum sx_status status = cuda_launched(stream, "offsets that become values");
+    if (status != SX_OK) {
+        sx_tensor_release(&made);
+        return status;
+    }
+    *out_flat = made;
+    return SX_OK;
+}
+
 enum sx_status cuda_flatten(struct cuda_stream *stream, const struct sx_tensor *column,
                             struct sx_tensor *out_flat) {
+    if (column->layout == SX_NARROW)
+        return widened(stream, column, out_flat);
     if (column->layout != SX_FLAT)
         return gather_flat(stream, column, NULL, false, out_flat);
     sx_tensor_share(column, out_flat);
@@ -99,7 +122,13 @@ enum sx_status sx_cuda_gather(struct sx_stream *base, const struct sx_tensor *co
     SX_TRY(cuda_enter(base, &stream));
     if (column->layout == SX_DICT && column->dict->values.length > 0)
         return gather_codes(stream, column, index, out_column);
-    return gather_flat(stream, column, index, true, out_column);
+    if (column->layout != SX_NARROW)
+        return gather_flat(stream, column, index, true, out_column);
+    struct sx_tensor values;
+    SX_TRY(cuda_flatten(stream, column, &values));
+    const enum sx_status status = gather_flat(stream, &values, index, true, out_column);
+    sx_tensor_release(&values);
+    return status;
 }
 
 /* ---- positions and masks ---- */

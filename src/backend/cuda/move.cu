@@ -133,8 +133,22 @@ __device__ static inline void move_value(const struct cuda_move &move, int64_t f
     *(T *)(move.to + to * move.to_step) = *(const T *)(move.from + from * move.from_step);
 }
 
+template <typename T, typename H>
+__device__ static inline void widen_value(const struct cuda_move &move, int64_t from, int64_t to) {
+    *(T *)(move.to + to * move.to_step) =
+        (T)(sx_i128)move.base + *(const H *)(move.from + from * move.from_step);
+}
+
+__device__ static inline void widen_row(const struct cuda_move &move, int64_t from, int64_t to) {
+    if (move.width == sizeof(uint64_t))
+        widen_value<uint64_t, uint32_t>(move, from, to);
+    else
+        widen_value<sx_u128, uint64_t>(move, from, to);
+}
+
 __device__ static inline void move_row(const struct cuda_move &move, int64_t from, int64_t to) {
-    switch (move.width) {
+    switch (move.is_narrow ? 0 : move.width) {
+    case 0: widen_row(move, from, to); break;
     case 1: move_value<uint8_t>(move, from, to); break;
     case 2: move_value<uint16_t>(move, from, to); break;
     case 4: move_value<uint32_t>(move, from, to); break;

@@ -361,8 +361,8 @@ static void unpack_column(struct cuda_stream *stream, int c, const struct sx_row
 }
 
 enum sx_status sx_cuda_rows_unpack(struct sx_stream *base, struct sx_buffer *frame, size_t bytes,
-                                   const struct sx_type *types, int n_columns, struct sx_batch *out_batch,
-                                   int64_t *out_sequence) {
+                                   const struct sx_type *types, int n_columns, const bool *are_moved,
+                                   struct sx_batch *out_batch, int64_t *out_sequence) {
     struct cuda_stream *stream;
     struct sx_batch made = {0};
     const size_t head_bytes = sx_rows_head_bytes(n_columns);
@@ -375,7 +375,7 @@ enum sx_status sx_cuda_rows_unpack(struct sx_stream *base, struct sx_buffer *fra
         SX_GO(sx_error_set(&base->error, SX_INTERNAL, "rows of another rank: %zu bytes", bytes));
     SX_GO(cuda_read(stream, head, frame->data, head_bytes, "the head of rows that came"));
     SX_GO(sx_rows_check_head(head, bytes, types, n_columns, &base->error));
-    SX_GO(sx_rows_place(head, frame, base->pool, &made, &base->error));
+    SX_GO(sx_rows_place(head, frame, base->pool, are_moved, &made, &base->error));
     const struct sx_rows_column *columns = sx_rows_columns(head);
     for (int c = 0; c < n_columns; c++)
         if (columns[c].encoding == SX_ROWS_PACKED)

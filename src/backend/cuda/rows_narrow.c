@@ -65,7 +65,7 @@ void cuda_rows_widen_columns(struct cuda_stream *stream, const struct sx_rows_co
                              struct sx_batch *batch) {
     struct cuda_rows_widening widening = {.rows = batch->rows};
     for (int c = 0; c < batch->n_columns; c++) {
-        if (places[c].encoding != SX_ROWS_NARROW || batch->rows == 0)
+        if (places[c].encoding != SX_ROWS_NARROW || batch->columns[c].layout == SX_NARROW || batch->rows == 0)
             continue;
         widening.columns[widening.n++] =
             (struct cuda_rows_narrowed){.from = frame + places[c].values,

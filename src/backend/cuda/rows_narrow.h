@@ -16,7 +16,7 @@ SX_MUST_CHECK enum sx_status cuda_rows_try_narrow(struct cuda_stream *stream, co
                                                   struct sx_rows_narrow *narrow);
 /* Of columns that turned out not to fit a bit is set in `misfits`. Whether there are any. */
 bool cuda_rows_note_misfits(uint64_t misfits, struct sx_rows_narrow *narrow);
-/* Values of a frame's NARROW columns, into the room that they have. */
+/* Values of a frame's NARROW columns, but of those that stay so, into the room that they have. */
 void cuda_rows_widen_columns(struct cuda_stream *stream, const struct sx_rows_column *places, char *frame,
                              struct sx_batch *batch);
 
