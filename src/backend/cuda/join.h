@@ -96,6 +96,7 @@ struct sx_join {
     int64_t rows, n_batches;
     struct join_batch **batches;    /* of all workers, in the order of their rows */
     struct cuda_join_range *ranges; /* [n_keys] */
+    int key_payload;                /* the column of payload that is the only key; -1: none is */
     struct sx_tensor *keys;         /* [n_keys], FLAT */
     struct sx_buffer *marks;        /* a byte per row */
 
@@ -104,7 +105,7 @@ struct sx_join {
     struct sx_buffer *payload_rows;    /* NULL: payload has the values */
     uint32_t *rows_at, *rows_valid_at; /* [n_payload + 1]: bytes into a row; rows_valid_at 0: no nulls */
     uint32_t rows_step;                /* bytes of a row */
-    bool lays_key;                     /* a row has the only key behind its payload, as rows_at's last */
+    bool lays_key;                     /* a row has the only key, where rows_at's last says */
     bool has_duplicates;
     struct cuda_join_table table;
     struct sx_buffer *key_list, *slots, *ranked, *row_of, *starts, *runs; /* what it points to */
@@ -164,6 +165,9 @@ bool cuda_join_take_ahead(struct sx_join *join, struct join_slots *out_slots, in
 void cuda_join_drop_ahead(struct join_ahead *ahead);
 
 /* ---- join_rows.c ---- */
+
+/* Sets key_payload, while the batches have their keys. */
+void cuda_join_find_key_payload(struct sx_join *join);
 
 /* The payload of all batches leaves them, or gets room to lie in rows where these pay, if it has at least so
  * many columns. Who reads it waits for the stream first. */

@@ -129,6 +129,7 @@ enum sx_status sx_cuda_join_finish(struct sx_stream *base, struct sx_join *join,
     SX_GO(wait_for_workers(stream, join));
     SX_GO(cuda_join_end_ahead(stream, join));
     SX_GO(order_batches(stream, join));
+    cuda_join_find_key_payload(join);
     for (int k = 0; k < join->n_keys; k++)
         SX_GO(cuda_join_take_column(stream, join, k, &join->keys[k]));
     if (join->track_matches)

@@ -47,6 +47,23 @@ static bool may_be_null(const struct sx_join *join, int k) {
     return may;
 }
 
+static bool is_key(const struct sx_join *join, int k) {
+    for (int64_t b = 0; b < join->n_batches; b++) {
+        const struct sx_tensor *key = &join->batches[b]->columns[0],
+                               *column = column_of(join, join->batches[b], k);
+        if (column->values != key->values || column->layout != SX_FLAT || key->layout != SX_FLAT ||
+            sx_tensor_step(column) != sx_tensor_step(key))
+            return false;
+    }
+    return join->n_keys == 1 && join->n_batches > 0;
+}
+
+void cuda_join_find_key_payload(struct sx_join *join) {
+    join->key_payload = join->n_payload - 1;
+    while (join->key_payload >= 0 && !is_key(join, join->key_payload))
+        join->key_payload--;
+}
+
 /* All columns that are not in join->payload yet, or those that have to be there. */
 static enum sx_status take_columns(struct cuda_stream *stream, struct sx_join *join, bool leaves_plain) {
     for (int k = 0; k < join->n_payload; k++) {
@@ -63,9 +80,9 @@ static enum sx_status take_columns(struct cuda_stream *stream, struct sx_join *j
 
 /* ---- rows ---- */
 
-/* The payload, and behind it the key. */
+/* The payload, and behind it the key, unless that is among it. */
 static int count_laid(const struct sx_join *join) {
-    return join->n_payload + join->lays_key;
+    return join->n_payload + (join->lays_key && join->key_payload < 0);
 }
 static const struct sx_tensor *laid_column(const struct sx_join *join, int k) {
     return k < join->n_payload ? &join->payload[k] : &join->keys[0];
@@ -80,6 +97,8 @@ static uint32_t place_columns(const struct sx_join *join, uint32_t *at, uint32_t
                 at[k] = end;
                 end += width;
             }
+    if (join->lays_key && join->key_payload >= 0)
+        at[join->n_payload] = at[join->key_payload];
     for (int k = 0; k < join->n_payload; k++)
         if (may_be_null(join, k))
             valid_at[k] = end++;
