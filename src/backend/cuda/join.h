@@ -1,9 +1,9 @@
 /* Hash join on the device, shared by join*.c.
  *
  * join_append keeps the workers' batches as they are, unless their rows claim slots at once (join_ahead.c).
- * join_finish puts their keys behind each other and looks at the keys' ranges; join_build, whose only part it
- * is, makes the table (launch_join.h has its form), and puts the payload where it stays. The joining kernels
- * read keys in the types they came in.
+ * join_finish orders them; join_build, whose only part it is, puts their keys behind each other, looks at the
+ * keys' ranges, makes the table (launch_join.h has its form), and puts the payload where it stays. The
+ * joining kernels read keys in the types they came in.
  *
  * A probe looks all rows of a batch up at its first call and keeps what it found for the calls that follow:
  * they only need the place of the cursor in there, which is one thread's binary search and one
@@ -43,6 +43,7 @@ struct join_ahead {
     bool is_decided, is_ended;
     int64_t room, rows; /* rows that have their keys and slots here, or will */
     struct sx_tensor keys;
+    struct sx_buffer *range; /* a cuda_join_range, of these keys */
     struct join_slots slots;
     cudaStream_t behind; /* where rows claim them */
     cudaEvent_t claimed; /* after all that was issued there */
@@ -94,13 +95,13 @@ struct sx_join {
 
     /* set by join_finish */
     int64_t rows, n_batches;
-    struct join_batch **batches;    /* of all workers, in the order of their rows */
-    struct cuda_join_range *ranges; /* [n_keys] */
-    int key_payload;                /* the column of payload that is the only key; -1: none is */
-    struct sx_tensor *keys;         /* [n_keys], FLAT */
-    struct sx_buffer *marks;        /* a byte per row */
+    struct join_batch **batches; /* of all workers, in the order of their rows */
+    int key_payload;             /* the column of payload that is the only key; -1: none is */
 
     /* set by join_build */
+    struct cuda_join_range *ranges;    /* [n_keys] */
+    struct sx_tensor *keys;            /* [n_keys], FLAT; before they are taken without values */
+    struct sx_buffer *marks;           /* a byte per row */
     struct sx_tensor *payload;         /* [n_payload]; with payload_rows without values */
     struct sx_buffer *payload_rows;    /* NULL: payload has the values */
     uint32_t *rows_at, *rows_valid_at; /* [n_payload + 1]: bytes into a row; rows_valid_at 0: no nulls */
@@ -137,10 +138,10 @@ SX_MUST_CHECK enum sx_status cuda_join_zeroed(struct cuda_stream *stream, size_t
 /* Lists the rows of each slot next to each other; slots: [rows], -1 for none. */
 SX_MUST_CHECK enum sx_status cuda_join_make_runs(struct cuda_stream *stream, struct sx_join *join,
                                                  const int64_t *slots);
-/* Of a column of the only key; waits for it. */
-SX_MUST_CHECK enum sx_status cuda_join_find_range(struct cuda_stream *stream, const struct sx_join *join,
-                                                  const struct sx_tensor *column, int64_t rows,
-                                                  struct cuda_join_range *out_range);
+extern const struct cuda_join_range cuda_join_no_range;
+/* Widens *range, on the device, by a column of key k. */
+void cuda_join_note_range(cudaStream_t stream, const struct sx_join *join, int k,
+                          const struct sx_tensor *column, struct cuda_join_range *range);
 /* For up to `rows` rows, without keys; also in part where it fails. */
 SX_MUST_CHECK enum sx_status cuda_join_slots_create(struct cuda_stream *stream, int64_t rows,
                                                     struct join_slots *out_slots);
@@ -159,8 +160,14 @@ SX_MUST_CHECK enum sx_status cuda_join_claim_ahead(struct cuda_stream *stream, s
                                                    struct join_batch *batch, cudaEvent_t appended);
 /* The stream waits for all claims; the rows' keys are as many as have slots. */
 SX_MUST_CHECK enum sx_status cuda_join_end_ahead(struct cuda_stream *stream, struct sx_join *join);
-/* Slots with room for all rows, of which the first *out_rows have claimed theirs; false: there are none. What
- * else was made ahead is released. */
+/* Waits for all claims where nothing has been told to do so. */
+void cuda_join_settle_ahead(struct join_ahead *ahead);
+/* Of the keys of all rows that have slots; waits for it. */
+SX_MUST_CHECK enum sx_status cuda_join_range_ahead(struct cuda_stream *stream, const struct sx_join *join,
+                                                   struct cuda_join_range *out_range);
+/* Whether all rows of the build side have slots, or will once they have claimed them. */
+bool cuda_join_are_ahead(const struct sx_join *join);
+/* Slots with room for all rows, of which the first *out_rows have claimed theirs; false: there are none. */
 bool cuda_join_take_ahead(struct sx_join *join, struct join_slots *out_slots, int64_t *out_rows);
 void cuda_join_drop_ahead(struct join_ahead *ahead);
 

@@ -28,14 +28,20 @@ struct join_ahead *cuda_join_ahead_create(void) {
 
 void cuda_join_drop_ahead(struct join_ahead *ahead) {
     sx_tensor_release(&ahead->keys);
+    sx_buffer_release(ahead->range);
+    ahead->range = NULL;
     cuda_join_slots_release(&ahead->slots);
+}
+
+void cuda_join_settle_ahead(struct join_ahead *ahead) {
+    if (ahead->behind && !ahead->is_ended)
+        (void)cudaStreamSynchronize(ahead->behind);
 }
 
 void cuda_join_ahead_destroy(struct join_ahead *ahead) {
     if (!ahead)
         return;
-    if (ahead->behind && !ahead->is_ended) /* the build side was not finished */
-        (void)cudaStreamSynchronize(ahead->behind);
+    cuda_join_settle_ahead(ahead); /* the build side was not finished */
     if (ahead->claimed)
         (void)cudaEventDestroy(ahead->claimed);
     cuda_join_drop_ahead(ahead);
@@ -74,11 +80,28 @@ static enum sx_status make_room(struct cuda_stream *stream, struct sx_join *join
     SX_GO(cuda_check(stream, cudaEventRecord(ahead->claimed, stream->handle), "an event"));
     SX_GO(continue_behind(stream, ahead, ahead->claimed));
     cuda_share(stream, ahead->keys.values);
+    cuda_share(stream, ahead->range->data);
     cuda_join_slots_share(stream, &ahead->slots);
     ahead->room = rows;
 out:
     cuda_spare_cache(stream, false);
     return status;
+}
+
+enum sx_status cuda_join_range_ahead(struct cuda_stream *stream, const struct sx_join *join,
+                                     struct cuda_join_range *out_range) {
+    return cuda_download(stream, out_range, join->ahead->range->data, sizeof *out_range,
+                         "the range of a join's keys");
+}
+
+/* Of the first batch. */
+static enum sx_status begin_range(struct cuda_stream *stream, const struct sx_join *join,
+                                  const struct sx_tensor *keys, struct cuda_join_range *out_range) {
+    struct sx_buffer **range = &join->ahead->range;
+    SX_TRY(cuda_upload_buffer(stream, &cuda_join_no_range, sizeof cuda_join_no_range, range));
+    cuda_join_note_range(stream->handle, join, 0, keys, (*range)->data);
+    SX_TRY(cuda_launched(stream, "ranges of keys"));
+    return cuda_join_range_ahead(stream, join, out_range);
 }
 
 /* With the lock held, at the first batch; waits for its keys' range. */
@@ -90,7 +113,7 @@ static enum sx_status decide(struct cuda_stream *stream, struct sx_join *join,
     ahead->is_decided = true;
     if (!fits_memory(stream, join, rows))
         return SX_OK;
-    enum sx_status status = cuda_join_find_range(stream, join, &batch->columns[0], batch->rows, &range);
+    enum sx_status status = begin_range(stream, join, &batch->columns[0], &range);
     if (status == SX_OK && !cuda_join_is_dense(join, &range, rows))
         status = make_room(stream, join, rows);
     if (status != SX_OK)
@@ -120,6 +143,8 @@ static enum sx_status claim(struct cuda_stream *stream, const struct sx_join *jo
     const struct cuda_moves moves = {.columns = {gather_move(keys, &from, to, NULL)}, .n = 1};
     SX_TRY(continue_behind(stream, ahead, appended));
     cuda_move_rows(ahead->behind, &moves, NULL, false, batch->rows);
+    if (batch->ahead_row > 0)
+        cuda_join_note_range(ahead->behind, join, 0, keys, ahead->range->data);
     cuda_join_claim(ahead->behind, &ahead->slots.table, batch->ahead_row, batch->rows,
                     ahead->slots.of_rows->data, ahead->slots.duplicates->data);
     SX_TRY(cuda_launched(stream, "slots of a join's table"));
@@ -153,6 +178,10 @@ enum sx_status cuda_join_end_ahead(struct cuda_stream *stream, struct sx_join *j
     return SX_OK;
 }
 
+bool cuda_join_are_ahead(const struct sx_join *join) {
+    return join->rows > 0 && join->ahead->rows == join->rows;
+}
+
 bool cuda_join_take_ahead(struct sx_join *join, struct join_slots *out_slots, int64_t *out_rows) {
     struct join_ahead *ahead = join->ahead;
     const bool is_taken = ahead->rows > 0 && join->rows <= ahead->room;
@@ -160,7 +189,8 @@ bool cuda_join_take_ahead(struct sx_join *join, struct join_slots *out_slots, in
         *out_slots = ahead->slots;
         *out_rows = ahead->rows;
         ahead->slots = (struct join_slots){0};
+    } else {
+        cuda_join_slots_release(&ahead->slots);
     }
-    cuda_join_drop_ahead(ahead);
     return is_taken;
 }

@@ -8,15 +8,6 @@ enum { FILTER_BITS_PER_ROW = 16, FILTER_WORD_BITS = 32, LEAST_FILTER_WORDS = 4, 
 
 /* ---- join_finish ---- */
 
-/* What the workers' streams have issued is done before what this one issues. */
-static enum sx_status wait_for_workers(struct cuda_stream *stream, const struct sx_join *join) {
-    for (int w = 0; w < join->n_workers; w++)
-        if (join->workers[w].appended)
-            SX_TRY(cuda_check(stream, cudaStreamWaitEvent(stream->handle, join->workers[w].appended, 0),
-                              "an event"));
-    return SX_OK;
-}
-
 static int compare_batches(const void *a, const void *b) {
     const struct join_batch *x = *(struct join_batch *const *)a, *y = *(struct join_batch *const *)b;
     return (x->ahead_row > y->ahead_row) - (x->ahead_row < y->ahead_row);
@@ -72,79 +63,48 @@ enum sx_status cuda_join_take_column(struct cuda_stream *stream, struct sx_join 
     free(parts);
     if (status == SX_OK)
         cuda_join_drop_column(join, i);
+    if (status == SX_OK && i == 0)
+        sx_tensor_release(&join->ahead->keys);
     return status;
 }
 
-static const struct cuda_join_range no_range = {INT64_MAX, INT64_MIN, 0};
+const struct cuda_join_range cuda_join_no_range = {INT64_MAX, INT64_MIN, 0};
 
-static struct cuda_join_key ranged_key(const struct sx_join *join, int k, const struct sx_tensor *column) {
-    return (struct cuda_join_key){.column = cuda_column_of(column),
-                                  .form =
-                                      cuda_join_has_range(join->types[k]) ? CUDA_JOIN_WORD : CUDA_JOIN_WIDE};
+void cuda_join_note_range(cudaStream_t stream, const struct sx_join *join, int k,
+                          const struct sx_tensor *column, struct cuda_join_range *range) {
+    const struct cuda_join_key key = {.column = cuda_column_of(column),
+                                      .form = cuda_join_has_range(join->types[k]) ? CUDA_JOIN_WORD
+                                                                                  : CUDA_JOIN_WIDE};
+    if (column->length > 0 && (column->valid || key.form == CUDA_JOIN_WORD))
+        cuda_join_widen_range(stream, &key, column->length, range);
 }
 
-/* Issues the search for the keys' ranges, from which join->ranges is read. */
-static enum sx_status find_ranges(struct cuda_stream *stream, const struct sx_join *join,
-                                  struct sx_buffer **out_ranges) {
-    for (int k = 0; k < join->n_keys; k++)
-        join->ranges[k] = no_range;
-    SX_TRY(cuda_upload_buffer(stream, join->ranges, (size_t)join->n_keys * sizeof *join->ranges, out_ranges));
-    struct cuda_join_range *ranges = (*out_ranges)->data;
-    for (int k = 0; k < join->n_keys; k++) {
-        const struct cuda_join_key key = ranged_key(join, k, &join->keys[k]);
-        if (join->rows > 0 && (key.column.valid || key.form == CUDA_JOIN_WORD))
-            cuda_join_widen_range(stream->handle, &key, join->rows, &ranges[k]);
-    }
-    return cuda_launched(stream, "ranges of keys");
-}
-
-enum sx_status cuda_join_find_range(struct cuda_stream *stream, const struct sx_join *join,
-                                    const struct sx_tensor *column, int64_t rows,
-                                    struct cuda_join_range *out_range) {
-    const struct cuda_join_key key = ranged_key(join, 0, column);
-    struct sx_buffer *range = NULL;
+/* Waits for it. */
+static enum sx_status find_ranges(struct cuda_stream *stream, const struct sx_join *join) {
+    const size_t bytes = (size_t)join->n_keys * sizeof *join->ranges;
+    struct sx_buffer *made = NULL;
     enum sx_status status;
-    *out_range = no_range;
-    SX_GO(cuda_upload_buffer(stream, out_range, sizeof *out_range, &range));
-    cuda_join_widen_range(stream->handle, &key, rows, range->data);
+    for (int k = 0; k < join->n_keys; k++)
+        join->ranges[k] = cuda_join_no_range;
+    SX_GO(cuda_upload_buffer(stream, join->ranges, bytes, &made));
+    struct cuda_join_range *ranges = made->data;
+    for (int k = 0; k < join->n_keys; k++)
+        cuda_join_note_range(stream->handle, join, k, &join->keys[k], &ranges[k]);
     SX_GO(cuda_launched(stream, "ranges of keys"));
-    SX_GO(
-        cuda_download(stream, out_range, range->data, sizeof *out_range, "the range of a join's first keys"));
+    SX_GO(cuda_download(stream, join->ranges, ranges, bytes, "ranges of a join's keys"));
 out:
-    sx_buffer_release(range);
+    sx_buffer_release(made);
     return status;
 }
 
-static enum sx_status make_marks(struct cuda_stream *stream, struct sx_join *join) {
-    SX_TRY(sx_buffer_create(stream->base.pool, (size_t)join->rows, &join->marks, &stream->base.error));
-    return cuda_check(stream, cudaMemsetAsync(join->marks->data, 0, (size_t)join->rows, stream->handle),
-                      "marks");
-}
-
+/* What the device has to do for it, join_build issues, so that nobody waits for it before. */
 enum sx_status sx_cuda_join_finish(struct sx_stream *base, struct sx_join *join, int *out_parts) {
     struct cuda_stream *stream;
-    struct sx_buffer *ranges = NULL;
-    enum sx_status status;
-    SX_GO(cuda_enter(base, &stream));
-    SX_GO(wait_for_workers(stream, join));
-    SX_GO(cuda_join_end_ahead(stream, join));
-    SX_GO(order_batches(stream, join));
+    SX_TRY(cuda_enter(base, &stream));
+    SX_TRY(order_batches(stream, join));
     cuda_join_find_key_payload(join);
-    for (int k = 0; k < join->n_keys; k++)
-        SX_GO(cuda_join_take_column(stream, join, k, &join->keys[k]));
-    if (join->track_matches)
-        SX_GO(make_marks(stream, join));
-    SX_GO(find_ranges(stream, join, &ranges));
-    /* Either waits until the build side is whole: others may build. */
-    if (join->n_keys > 0)
-        SX_GO(cuda_download(stream, join->ranges, ranges->data, (size_t)join->n_keys * sizeof *join->ranges,
-                            "ranges of a join's keys"));
-    else
-        SX_GO(cuda_sync(stream, "a build side is whole"));
     *out_parts = 1;
-out:
-    sx_buffer_release(ranges);
-    return status;
+    return SX_OK;
 }
 
 /* ---- join_build ---- */
@@ -246,25 +206,36 @@ void cuda_join_slots_release(struct join_slots *slots) {
     *slots = (struct join_slots){0};
 }
 
-/* The rows that have no slots yet claim theirs; waits until all have. */
-static enum sx_status claim_slots(struct cuda_stream *stream, struct sx_join *join,
-                                  struct join_slots *slots) {
-    int64_t first = 0, duplicates = 0;
-    if (!cuda_join_take_ahead(join, slots, &first))
-        SX_TRY(cuda_join_slots_create(stream, join->rows, slots));
+/* Of open addressing; `slots` keeps the others. */
+static void set_table(struct sx_join *join, struct join_slots *slots) {
     const struct cuda_join_keys keys = join->table.keys;
     join->table = slots->table;
     join->table.keys = keys;
     join->slots = slots->slots;
     slots->slots = NULL;
+}
+
+/* The rows that have no slots yet claim theirs. */
+static enum sx_status claim_slots(struct cuda_stream *stream, struct sx_join *join,
+                                  struct join_slots *slots) {
+    int64_t first = 0;
+    if (!cuda_join_take_ahead(join, slots, &first))
+        SX_TRY(cuda_join_slots_create(stream, join->rows, slots));
+    set_table(join, slots);
     if (first < join->rows)
         cuda_join_claim(stream->handle, &join->table, first, join->rows - first, slots->of_rows->data,
                         slots->duplicates->data);
-    SX_TRY(cuda_launched(stream, "a join's table"));
+    return cuda_launched(stream, "a join's table");
+}
+
+/* Waits for all claims. */
+static enum sx_status end_claims(struct cuda_stream *stream, struct sx_join *join,
+                                 const struct join_slots *slots) {
+    int64_t duplicates = 0;
     SX_TRY(cuda_download(stream, &duplicates, slots->duplicates->data, sizeof duplicates,
                          "duplicates of a join's table"));
     join->has_duplicates = duplicates != 0;
-    return SX_OK;
+    return duplicates ? cuda_join_make_runs(stream, join, slots->of_rows->data) : SX_OK;
 }
 
 /* Payload is laid last, since rows have their key beside it where keys are unique. */
@@ -272,8 +243,7 @@ static enum sx_status make_hashed(struct cuda_stream *stream, struct sx_join *jo
     struct join_slots slots = {0};
     enum sx_status status;
     SX_GO(claim_slots(stream, join, &slots));
-    if (join->has_duplicates)
-        SX_GO(cuda_join_make_runs(stream, join, slots.of_rows->data));
+    SX_GO(end_claims(stream, join, &slots));
     cuda_join_slots_release(&slots);
     SX_GO(cuda_join_prepare_payload(stream, join, 2));
     SX_GO(cuda_join_lay_payload(stream, join, NULL));
@@ -283,16 +253,66 @@ out:
     return status;
 }
 
-/* What the workers appended is there: join_finish has waited for it. */
+/* All rows have slots, or will: payload is laid while they claim them, as if keys were unique. */
+static enum sx_status make_claimed(struct cuda_stream *stream, struct sx_join *join) {
+    struct join_slots slots = {0};
+    enum sx_status status;
+    int64_t n_claimed;
+    (void)cuda_join_take_ahead(join, &slots, &n_claimed);
+    set_table(join, &slots);
+    SX_GO(cuda_join_prepare_payload(stream, join, 2));
+    SX_GO(cuda_join_lay_payload(stream, join, NULL));
+    SX_GO(cuda_join_end_ahead(stream, join));
+    SX_GO(cuda_join_take_column(stream, join, 0, &join->keys[0]));
+    SX_GO(cuda_join_keys_of(stream, join, join->keys, &join->table.keys, &join->key_list));
+    SX_GO(cuda_join_range_ahead(stream, join, &join->ranges[0]));
+    SX_GO(end_claims(stream, join, &slots));
+    if (join->has_duplicates)
+        SX_GO(cuda_sync(stream, "a join's table is whole"));
+out:
+    cuda_join_settle_ahead(join->ahead); /* where it failed before all had their slots */
+    cuda_join_slots_release(&slots);
+    return status;
+}
+
+/* Behind each other, with their ranges. */
+static enum sx_status take_keys(struct cuda_stream *stream, struct sx_join *join) {
+    SX_TRY(cuda_join_end_ahead(stream, join));
+    for (int k = 0; k < join->n_keys; k++)
+        SX_TRY(cuda_join_take_column(stream, join, k, &join->keys[k]));
+    SX_TRY(find_ranges(stream, join));
+    return cuda_join_keys_of(stream, join, join->keys, &join->table.keys, &join->key_list);
+}
+
+/* What the workers' streams have issued is done before what this one issues. */
+static enum sx_status wait_for_workers(struct cuda_stream *stream, const struct sx_join *join) {
+    for (int w = 0; w < join->n_workers; w++)
+        if (join->workers[w].appended)
+            SX_TRY(cuda_check(stream, cudaStreamWaitEvent(stream->handle, join->workers[w].appended, 0),
+                              "an event"));
+    return SX_OK;
+}
+
+static enum sx_status make_marks(struct cuda_stream *stream, struct sx_join *join) {
+    SX_TRY(sx_buffer_create(stream->base.pool, (size_t)join->rows, &join->marks, &stream->base.error));
+    return cuda_check(stream, cudaMemsetAsync(join->marks->data, 0, (size_t)join->rows, stream->handle),
+                      "marks");
+}
+
 enum sx_status sx_cuda_join_build(struct sx_stream *base, struct sx_join *join, int part) {
     struct cuda_stream *stream;
     (void)part; /* the only one */
     SX_TRY(cuda_enter(base, &stream));
+    SX_TRY(wait_for_workers(stream, join));
+    if (join->track_matches)
+        SX_TRY(make_marks(stream, join));
     if (join->n_keys == 0) {
         SX_TRY(cuda_join_prepare_payload(stream, join, 0));
         return cuda_sync(stream, "a build side is whole");
     }
-    SX_TRY(cuda_join_keys_of(stream, join, join->keys, &join->table.keys, &join->key_list));
+    if (cuda_join_are_ahead(join))
+        return make_claimed(stream, join);
+    SX_TRY(take_keys(stream, join));
     if (!cuda_join_is_dense(join, &join->ranges[0], join->rows))
         return make_hashed(stream, join);
     cuda_join_drop_ahead(join->ahead);

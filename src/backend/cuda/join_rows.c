@@ -22,10 +22,11 @@ static bool can_lay_key(const struct sx_join *join) {
            !join->has_duplicates && join->table.slot_bytes == sizeof(uint32_t);
 }
 
-/* ---- columns that are still in the batches: without values in join->payload ---- */
+/* ---- columns that are still in the batches: without values in join->payload, or join->keys ---- */
 
+/* Of payload, or, behind it, the only key. */
 static const struct sx_tensor *column_of(const struct sx_join *join, const struct join_batch *batch, int k) {
-    return &batch->columns[join->n_keys + k];
+    return &batch->columns[k < join->n_payload ? join->n_keys + k : 0];
 }
 
 /* Whether rows can be made of column k as it lies in the batches. */
@@ -185,6 +186,8 @@ static void make_room(struct cuda_stream *stream, struct sx_join *join, int leas
         (join->n_payload < least_columns && !can_lay_key(join)))
         return;
     join->lays_key = can_lay_key(join);
+    if (!join->keys[0].values)
+        join->keys[0] = (struct sx_tensor){.type = join->types[0], .layout = SX_FLAT, .length = join->rows};
     uint32_t step = place_columns(join, join->rows_at, join->rows_valid_at);
     if (join->lays_key && step > CUDA_JOIN_MOST_TAKEN) {
         join->lays_key = false;
