@@ -64,14 +64,18 @@ __global__ void hash_digits_passing(const __grid_constant__ struct cuda_hash_key
     }
 }
 
-/* Likewise, mostly in the cache. */
+/* Likewise, mostly in the cache. A word that several lanes of a warp are at is looked at first, so that a key
+ * of many rows is not a queue at one address; for others that would be an access more. */
 __global__ void bloom_add(const __grid_constant__ struct cuda_hash_keys keys, int64_t rows, uint64_t *words,
                           uint64_t n_words) {
-    for (int64_t row = cuda_thread(); row < rows; row += cuda_threads()) {
-        const uint64_t hash = hash_row(keys, row, 0), bits = sx_bloom_bits(hash);
-        unsigned long long *word = (unsigned long long *)&words[sx_bloom_word(hash, n_words)];
-        if ((*word & bits) != bits)
-            atomicOr(word, (unsigned long long)bits);
+    const int lane = (int)threadIdx.x % CUDA_WARP;
+    for (int64_t base = cuda_thread() - lane; base < rows; base += cuda_threads()) {
+        const int64_t row = base + lane;
+        const uint64_t hash = row < rows ? hash_row(keys, row, 0) : 0, bits = sx_bloom_bits(hash),
+                       at = sx_bloom_word(hash, n_words);
+        const bool is_alone = __popc(__match_any_sync(0xffffffffu, (uint32_t)at)) == 1;
+        if (row < rows && (is_alone || (words[at] & bits) != bits))
+            atomicOr((unsigned long long *)&words[at], (unsigned long long)bits);
     }
 }
 
