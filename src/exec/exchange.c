@@ -449,6 +449,7 @@ static void exchange_destroy(struct sx_run *run, struct sx_operator *op) {
     exchange_list_release(&exchange->arrived);
     pthread_mutex_destroy(&exchange->arrived_lock);
     exchange_device_packing_release(&exchange->device_packing);
+    pthread_mutex_destroy(&exchange->order_lock);
     pthread_mutex_destroy(&exchange->pack_lock);
     sx_evaluator_release(run, &exchange->keys);
     sx_evaluator_release(run, &exchange->places);
@@ -487,6 +488,7 @@ enum sx_status sx_exchange_create(struct sx_run *run, const struct sx_plan *plan
                         : sx_no_memory(error, "an exchange");
     pthread_mutex_init(&exchange->arrived_lock, NULL);
     exchange_device_packing_init(&exchange->device_packing);
+    pthread_mutex_init(&exchange->order_lock, NULL);
     pthread_mutex_init(&exchange->pack_lock, NULL);
     exchange->plan = plan;
     exchange->join = join;

@@ -68,6 +68,9 @@ struct exchange_device_packing {
     struct sx_rows_narrow *narrow; /* what is known of the columns; NULL: nothing yet */
 };
 
+/* What a worker does in turn with others; see exchange_send.c. */
+enum exchange_turn { EXCHANGE_NO_TURN, EXCHANGE_ORDERS, EXCHANGE_PACKS };
+
 struct exchange_worker {
     const struct sx_pipeline *driven; /* the pipeline that it is on; NULL: it is through with all */
     int n_through;                    /* pipelines that it is through with */
@@ -79,6 +82,7 @@ struct exchange_worker {
     struct exchange_list held;          /* to be sent, of a blocking exchange */
     struct exchange_packing packing[2]; /* for this host, and for others */
     struct exchange_few few;
+    enum exchange_turn turn;
 };
 
 struct exchange_sink {
@@ -118,7 +122,7 @@ struct sx_exchange {
     pthread_mutex_t arrived_lock;
     struct exchange_list arrived;
     enum sx_shuffle_compression compression;
-    pthread_mutex_t pack_lock; /* of large batches on a device */
+    pthread_mutex_t order_lock, pack_lock; /* of large batches on a device */
     struct exchange_device_packing device_packing;
     atomic_llong plain_bytes, packed_bytes; /* of frames that were sent */
     atomic_bool has_packed;                 /* some of them; else they may be NARROW */

@@ -277,6 +277,37 @@ static enum sx_status place_rest(struct sx_worker *worker, const struct sx_tenso
     return SX_OK;
 }
 
+/* ---- large batches on a device: in turn ---- */
+
+/* A device shares itself out among all that is asked of it: large batches that are ordered and packed at the
+ * same time would all be ready late, and the link idle until then. So would they beside large kernels of
+ * other workers. But while one is packed the next one is ordered, for whose sizes the host has to wait. */
+static enum sx_status begin_turn(struct sx_exchange *exchange, struct sx_worker *worker) {
+    pthread_mutex_lock(&exchange->order_lock);
+    exchange->workers[worker->index].turn = EXCHANGE_ORDERS;
+    return sx_ops(worker)->prioritise(worker->stream, true);
+}
+
+/* Rows are in order, if it is the worker's turn to order some. */
+static void next_turn(struct sx_exchange *exchange, struct sx_worker *worker) {
+    struct exchange_worker *state = &exchange->workers[worker->index];
+    if (state->turn != EXCHANGE_ORDERS)
+        return;
+    pthread_mutex_lock(&exchange->pack_lock);
+    pthread_mutex_unlock(&exchange->order_lock);
+    state->turn = EXCHANGE_PACKS;
+}
+
+static enum sx_status end_turn(struct sx_exchange *exchange, struct sx_worker *worker) {
+    struct exchange_worker *state = &exchange->workers[worker->index];
+    const enum sx_status status = sx_ops(worker)->prioritise(worker->stream, false);
+    pthread_mutex_unlock(state->turn == EXCHANGE_PACKS ? &exchange->pack_lock : &exchange->order_lock);
+    state->turn = EXCHANGE_NO_TURN;
+    return status;
+}
+
+/* ---- by runs ---- */
+
 /* Room for the begins of `n_runs` runs and those of the ranks' parts behind them; NULL: no memory. */
 static int64_t *make_parts(const struct sx_exchange *exchange, int n_runs, struct sx_row_parts *out_parts) {
     int64_t *offsets = calloc((size_t)n_runs + (size_t)exchange->n_ranks + 2, sizeof *offsets);
@@ -327,6 +358,7 @@ static enum sx_status send_runs(struct sx_exchange *exchange, struct sx_worker *
                                     : r < n_runs ? r
                                                  : n_runs];
     parts.order = &order;
+    next_turn(exchange, worker);
     if (order.length > 0)
         status = send_parts(exchange, worker, batch, &parts);
 out:
@@ -382,9 +414,6 @@ static enum sx_status send_by_range(struct sx_exchange *exchange, struct sx_work
     return status;
 }
 
-/* A device shares itself out among all that is asked of it: large batches that are packed at the same time
- * would all be ready late, and the link idle until then. So would they beside large kernels of other workers.
- */
 static enum sx_status send_in_turn(struct sx_exchange *exchange, struct sx_worker *worker,
                                    const struct sx_batch *batch,
                                    enum sx_status (*send)(struct sx_exchange *exchange,
@@ -394,16 +423,14 @@ static enum sx_status send_in_turn(struct sx_exchange *exchange, struct sx_worke
         !worker->stream->backend->traits.is_host && batch->rows >= worker->run->options.large_rows;
     if (!in_turn)
         return send(exchange, worker, batch);
-    pthread_mutex_lock(&exchange->pack_lock);
-    enum sx_status status = sx_ops(worker)->prioritise(worker->stream, true);
+    enum sx_status status = begin_turn(exchange, worker);
     if (status == SX_OK)
         status = send(exchange, worker, batch);
     const struct sx_error first = *sx_worker_error(worker);
-    const enum sx_status switched = sx_ops(worker)->prioritise(worker->stream, false);
+    const enum sx_status ended = end_turn(exchange, worker);
     if (status != SX_OK)
         *sx_worker_error(worker) = first;
-    pthread_mutex_unlock(&exchange->pack_lock);
-    return status != SX_OK ? status : switched;
+    return status != SX_OK ? status : ended;
 }
 
 static enum sx_status send_consume(struct sx_sink *sink, struct sx_worker *worker, struct sx_batch *batch) {

@@ -601,6 +601,7 @@ static enum sx_status all_cases(struct conformance *c) {
     SX_TRY(join_wide_cases(c));
     SX_TRY(join_cursor_cases(c));
     SX_TRY(join_take_cases(c));
+    SX_TRY(join_key_cases(c));
     SX_TRY(memory_limits(c));
     return threaded(c);
 }

@@ -77,6 +77,8 @@ SX_MUST_CHECK enum sx_status join_case_run_short_of_memory(struct conformance *c
 SX_MUST_CHECK enum sx_status join_expect_cases(struct conformance *c);
 /* join_payload.c: strings that come in several dictionaries, by value and by layout. */
 SX_MUST_CHECK enum sx_status join_payload_cases(struct conformance *c);
+/* join_key.c: payload with the key in it. */
+SX_MUST_CHECK enum sx_status join_key_cases(struct conformance *c);
 /* join_wide.c: payload of many columns. */
 SX_MUST_CHECK enum sx_status join_wide_cases(struct conformance *c);
 /* join_cursor.c: probes in many calls. */
