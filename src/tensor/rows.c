@@ -73,8 +73,11 @@ bool sx_rows_can_narrow(struct sx_type type) {
     }
 }
 
-struct sx_rows_narrow sx_rows_narrow_of(size_t width_bytes, int64_t least, int64_t most) {
+struct sx_rows_narrow sx_rows_narrow_of(size_t width_bytes, struct sx_rows_range range) {
+    const int64_t least = range.least, most = range.most;
     const uint64_t span = (uint64_t)most - (uint64_t)least;
+    if (least == SX_ROWS_NO_RANGE.least && most == SX_ROWS_NO_RANGE.most)
+        return (struct sx_rows_narrow){.fit = SX_ROWS_FIT_UNKNOWN};
     if (least > most || (width_bytes <= HALF_BYTES && span > UINT32_MAX))
         return (struct sx_rows_narrow){.fit = SX_ROWS_FITS_NOT};
     struct sx_rows_narrow narrow = {.fit = SX_ROWS_FITS};

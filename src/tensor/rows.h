@@ -83,9 +83,14 @@ static inline uint64_t sx_rows_entries_bytes(uint64_t n_entries) {
 
 /* Whether such columns can be NARROW. */
 bool sx_rows_can_narrow(struct sx_type type);
-/* Of a column of values of `width_bytes`, of which a sample is within [least, most]; least > most: there is
- * no such sample, and it does not fit. */
-struct sx_rows_narrow sx_rows_narrow_of(size_t width_bytes, int64_t least, int64_t most);
+/* Of a sample of a column's values; NO_RANGE: it has none, TOO_WIDE: one has more than 64 bits. */
+struct sx_rows_range {
+    int64_t least, most;
+};
+#define SX_ROWS_NO_RANGE ((struct sx_rows_range){INT64_MAX, INT64_MIN})
+#define SX_ROWS_TOO_WIDE ((struct sx_rows_range){0, -1})
+/* Of a column of values of `width_bytes`, by that. */
+struct sx_rows_narrow sx_rows_narrow_of(size_t width_bytes, struct sx_rows_range range);
 
 /* Vectors of a PACKED column. */
 int sx_rows_vectors(struct sx_type type, bool has_valid);

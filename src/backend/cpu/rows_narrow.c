@@ -14,23 +14,19 @@ static sx_i128 load(const void *from, size_t width_bytes) {
     return value;
 }
 
-/* Of the values that fit into 64 bits; *out_least > *out_most: there is none, or one that does not. */
-static void find_range(const struct cpu_picked *picked, int64_t *out_least, int64_t *out_most) {
-    *out_least = INT64_MAX;
-    *out_most = INT64_MIN;
+static struct sx_rows_range find_range(const struct cpu_picked *picked) {
+    struct sx_rows_range range = SX_ROWS_NO_RANGE;
     for (int64_t i = 0; i < picked->n; i++) {
         if (!cpu_picked_is_valid(picked, i))
             continue;
         const sx_i128 value = load(cpu_picked_value(picked, i), picked->width_bytes);
         const int64_t low = (int64_t)value;
-        if (low != value) {
-            *out_least = INT64_MAX;
-            *out_most = INT64_MIN;
-            return;
-        }
-        *out_least = low < *out_least ? low : *out_least;
-        *out_most = low > *out_most ? low : *out_most;
+        if (low != value)
+            return SX_ROWS_TOO_WIDE;
+        range.least = low < range.least ? low : range.least;
+        range.most = low > range.most ? low : range.most;
     }
+    return range;
 }
 
 static bool fits(const struct cpu_picked *picked, int64_t base) {
@@ -45,13 +41,10 @@ static bool fits(const struct cpu_picked *picked, int64_t base) {
 }
 
 bool cpu_rows_fits(const struct cpu_picked *picked, struct sx_rows_narrow *narrow) {
-    int64_t least, most;
     if (!sx_rows_can_narrow(picked->column->type))
         return false;
-    if (narrow->fit == SX_ROWS_FIT_UNKNOWN) {
-        find_range(picked, &least, &most);
-        *narrow = sx_rows_narrow_of(picked->width_bytes, least, most);
-    }
+    if (narrow->fit == SX_ROWS_FIT_UNKNOWN)
+        *narrow = sx_rows_narrow_of(picked->width_bytes, find_range(picked));
     if (narrow->fit == SX_ROWS_FITS && !fits(picked, narrow->base))
         narrow->fit = SX_ROWS_FITS_NOT;
     return narrow->fit == SX_ROWS_FITS;

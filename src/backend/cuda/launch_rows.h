@@ -103,7 +103,7 @@ void cuda_rows_pack_tiles(cudaStream_t stream, const struct cuda_tile_column *co
 
 /* ---- rows_narrow.cu ---- */
 
-/* Of values; least > most: of none, or of some that have more than 64 bits. */
+/* As sx_rows_range (tensor/rows.h, which only C can include): 0 to -1 where a value has more than 64 bits. */
 struct cuda_rows_range {
     int64_t least, most;
 };

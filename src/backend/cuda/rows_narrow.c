@@ -48,8 +48,8 @@ enum sx_status cuda_rows_try_narrow(struct cuda_stream *stream, const struct sx_
         status = cuda_download(stream, ranges, on_device->data, sizeof ranges, "samples of rows to pack");
     for (int c = 0; status == SX_OK && c < most_columns(batch); c++)
         if (is_unknown(batch, narrow, c))
-            narrow[c] =
-                sx_rows_narrow_of(sx_type_bytes(batch->columns[c].type), ranges[c].least, ranges[c].most);
+            narrow[c] = sx_rows_narrow_of(sx_type_bytes(batch->columns[c].type),
+                                          (struct sx_rows_range){ranges[c].least, ranges[c].most});
     sx_buffer_release(on_device);
     return status;
 }

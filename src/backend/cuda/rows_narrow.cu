@@ -44,7 +44,7 @@ __device__ static inline void sample_range(const struct cuda_column &column, int
         }
     }
     if (threadIdx.x == 0)
-        *out = is_wide ? cuda_rows_range{INT64_MAX, INT64_MIN} : ranges[0];
+        *out = is_wide ? cuda_rows_range{0, -1} : ranges[0];
 }
 
 __global__ void sample_columns(const struct cuda_rows_samples samples) {
