@@ -165,7 +165,8 @@ static enum sx_status build_seal(struct sx_sink *sink, struct sx_worker *worker)
     struct sx_join_build *build = (struct sx_join_build *)sink;
     sx_ops(worker)->join_info(build->table, &build->info);
     build->all = build->info;
-    if (is_local(build, worker) || (build->plan->u.join.n_keys != 1 && !wants_bloom(build)))
+    const bool is_wanted = build->is_all_wanted && build->plan->u.join.n_keys == 1;
+    if (is_local(build, worker) || (!is_wanted && !wants_bloom(build)))
         return SX_OK;
     build->all = (struct sx_join_info){0};
     SX_TRY(share_info(build, worker));

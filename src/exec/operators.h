@@ -118,7 +118,8 @@ struct sx_join_build {
     struct sx_join *group_rows;
     struct sx_join *group_nulls;
     struct sx_join_info info;       /* after seal */
-    struct sx_join_info all;        /* after seal: rows, range and uniqueness of all ranks' tables */
+    struct sx_join_info all;        /* after seal: rows, range and uniqueness of all ranks' tables, if */
+    bool is_all_wanted;             /* a scan asks for it; set while pipelines are made */
     struct sx_join_bloom bloom;     /* of all ranks' keys, where scans ask for it */
     struct exchange_skew *skew;     /* of an adaptive join between ranks; may be NULL */
     struct exchange_filter *filter; /* of its probe side's exchange; may be NULL */

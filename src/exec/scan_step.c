@@ -116,6 +116,7 @@ static enum sx_status make_join_step(struct scan_step *step, struct sx_run *run,
     step->keys = filter->columns;
     step->reach = filter->reach;
     SX_TRY(set_range(step, run, plan->columns[filter->columns[0]].type, error));
+    step->join->is_all_wanted |= step->reach != SX_REACH_RANK;
     step->join->bloom.is_wanted |= (step->reach != SX_REACH_RANK && !step->is_near) || n_keys > 1;
     for (int32_t k = 0; k < n_keys; k++)
         used[filter->columns[k]] = true;
