@@ -107,8 +107,7 @@ struct sx_exchange {
     enum exchange_mode mode;      /* set when it opens */
     struct sx_evaluator keys;
     struct sx_type *types;
-    bool
-        *are_moved; /* the columns, by the join whose side this is, before anything reads them; may be NULL */
+    bool *are_moved; /* columns that the join does nothing with but move them; NULL: none */
     int rank, n_ranks;
     double most_of_mean; /* by hash or range: the most rows that a rank has got, of the mean; 0: not known */
     struct sx_channel *channel;

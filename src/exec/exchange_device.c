@@ -13,24 +13,27 @@ static void note_read(int32_t column, void *context) {
     are_moved[column] = false;
 }
 
-/* A MARK join gives its probe side's columns on as they are. */
+/* Not those that keys read, nor, of the probe side, the condition: for each of its rounds a column would
+ * become values as a whole. A MARK join gives its probe side's columns on as they are. */
 enum sx_status exchange_device_create(struct sx_exchange *exchange, struct sx_run *run,
                                       struct sx_error *error) {
     const struct sx_plan *plan = exchange->join ? exchange->join->plan : NULL;
     if (!plan || run->options.backend->traits.is_host || plan->u.join.kind == SX_JOIN_MARK)
         return SX_OK;
     const struct sx_join_plan *join = &plan->u.join;
-    const int32_t n_probe = plan->children[0]->n_columns, n_all = n_probe + plan->children[1]->n_columns,
-                  n = exchange->plan->n_columns;
-    bool *are_moved = SX_ARENA_ARRAY(&run->arena, n_all > n ? n_all : n, bool);
+    const struct sx_exchange_plan *own = &exchange->plan->u.exchange;
+    const int32_t n = plan->children[0]->n_columns + plan->children[1]->n_columns; /* of a condition */
+    bool *are_moved = SX_ARENA_ARRAY(&run->arena, n, bool);
     if (!are_moved)
         return sx_no_memory(error, "a join between ranks");
-    memset(are_moved, true, (size_t)n_all);
+    memset(are_moved, true, (size_t)n);
     for (int32_t i = 0; i < join->n_residual && !exchange->is_build; i++)
         sx_expression_columns(join->residual[i], note_read, are_moved);
     for (int32_t k = 0; k < join->n_keys; k++)
         sx_expression_columns(exchange->is_build ? join->keys[k].build : join->keys[k].probe, note_read,
                               are_moved);
+    for (int32_t k = 0; k < own->n_keys; k++)
+        sx_expression_columns(own->keys[k], note_read, are_moved);
     exchange->are_moved = are_moved;
     return SX_OK;
 }

@@ -185,10 +185,11 @@ static enum sx_status emit_taken(struct probing *p, const struct sx_tensor *prob
     return sx_emit(p->worker, p->at + 1, &made);
 }
 
-/* NARROW columns have to be moved, even if all rows are. */
+/* The output's columns of the probe side, where all rows are wanted: NARROW ones have to be moved even so. */
 static bool can_share(const struct probing *p) {
-    for (int c = 0; c < p->batch->n_columns; c++)
-        if (p->batch->columns[c].layout == SX_NARROW)
+    const struct sx_join_plan *join = &p->probe->build->plan->u.join;
+    for (int32_t i = 0; i < join->n_probe_output; i++)
+        if (p->batch->columns[join->probe_output[i]].layout == SX_NARROW)
             return false;
     return true;
 }

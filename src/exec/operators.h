@@ -117,11 +117,11 @@ struct sx_join_build {
      * mark key is null */
     struct sx_join *group_rows;
     struct sx_join *group_nulls;
-    struct sx_join_info info;       /* after seal */
-    struct sx_join_info all;        /* after seal: rows, range and uniqueness of all ranks' tables, if */
-    bool is_all_wanted;             /* a scan asks for it; set while pipelines are made */
-    struct sx_join_bloom bloom;     /* of all ranks' keys, where scans ask for it */
-    struct exchange_skew *skew;     /* of an adaptive join between ranks; may be NULL */
+    struct sx_join_info info;   /* after seal */
+    struct sx_join_info all;    /* after seal, if it is wanted: rows, range and uniqueness of all ranks' */
+    bool is_all_wanted;         /* by a scan; set while pipelines are made */
+    struct sx_join_bloom bloom; /* of all ranks' keys, where scans ask for it */
+    struct exchange_skew *skew; /* of an adaptive join between ranks; may be NULL */
     struct exchange_filter *filter; /* of its probe side's exchange; may be NULL */
     bool is_everywhere; /* several ranks, and all have the whole table; known before its pipeline runs */
     bool scheduled;     /* while pipelines are made: those that build it are there */

@@ -31,6 +31,10 @@ QUERIES = [
     "SELECT p.* FROM probe p WHERE EXISTS (SELECT 1 FROM build b WHERE b.k = p.k)",
     "SELECT p.* FROM probe p WHERE NOT EXISTS (SELECT 1 FROM build b WHERE b.k = p.k)",
     "SELECT p.id, p.d, p.c1 FROM probe p WHERE p.k IN (SELECT k FROM build) OR p.c1 < 5",
+    "SELECT p.id, p.d, p.c1, p.c2 FROM probe p WHERE p.k IN (SELECT b.k FROM build b WHERE b.l = p.l) OR p.c1 < 5",
+    "SELECT p.id, p.d, p.c1, p.c2, p.k IN (SELECT b.k FROM build b WHERE b.l = p.l) FROM probe p",
+    "SELECT p.*, b.c1 FROM probe p LEFT JOIN build b ON b.k = p.id * 7919 + 1",
+    "SELECT p.id, b.d, b.c1 FROM probe p JOIN build b ON p.k = b.k",
     "SELECT p.id, p.t, (SELECT b.c2 FROM build b WHERE b.k = p.k) FROM probe p",
     # Every probe row matches once, so that its columns need not be gathered; then by a dense key, and by two keys.
     "SELECT q.*, p.c1, p.d FROM probe p JOIN probe q ON p.id * 7919 = q.id * 7919",

@@ -88,7 +88,8 @@ static enum sx_status check_concat(const struct moved *m) {
 
 /* ---- payload ---- */
 
-enum { MOST_PAYLOAD = 32, MOST_BATCHES = 3, FEW = 3, SPREAD = 1000003 };
+/* SOME: as many as go side by side into rows of a table */
+enum { MOST_PAYLOAD = 32, MOST_BATCHES = 3, FEW = 3, SOME = 13, SPREAD = 1000003 };
 
 /* A join that is built of all rows in some batches. Payload: the row's position, then columns of the rows
  * from the first one on. The key is the position times `spread`, so that it is dense or not. */
@@ -191,6 +192,7 @@ static enum sx_status check_joins(const struct moved *m) {
     for (int n_batches = 1; n_batches <= MOST_BATCHES; n_batches += MOST_BATCHES - 1)
         for (int64_t spread = 1; spread <= SPREAD; spread += SPREAD - 1) {
             SX_TRY(check_join(m, FEW, n_batches, spread));
+            SX_TRY(check_join(m, SOME, n_batches, spread));
             SX_TRY(check_join(m, m->n_columns < MOST_PAYLOAD ? m->n_columns : MOST_PAYLOAD - 1, n_batches,
                               spread));
         }

@@ -167,7 +167,8 @@ SX_MUST_CHECK enum sx_status cuda_join_range_ahead(struct cuda_stream *stream, c
                                                    struct cuda_join_range *out_range);
 /* Whether all rows of the build side have slots, or will once they have claimed them. */
 bool cuda_join_are_ahead(const struct sx_join *join);
-/* Slots with room for all rows, of which the first *out_rows have claimed theirs; false: there are none. */
+/* Slots with room for all rows, of which the first *out_rows have claimed theirs; false: there are none, or
+ * for too few rows, and these are released. */
 bool cuda_join_take_ahead(struct sx_join *join, struct join_slots *out_slots, int64_t *out_rows);
 void cuda_join_drop_ahead(struct join_ahead *ahead);
 

@@ -52,8 +52,8 @@ static bool is_key(const struct sx_join *join, int k) {
     for (int64_t b = 0; b < join->n_batches; b++) {
         const struct sx_tensor *key = &join->batches[b]->columns[0],
                                *column = column_of(join, join->batches[b], k);
-        if (column->values != key->values || column->layout != SX_FLAT || key->layout != SX_FLAT ||
-            sx_tensor_step(column) != sx_tensor_step(key))
+        if (column->values != key->values || column->valid != key->valid || column->layout != SX_FLAT ||
+            key->layout != SX_FLAT || sx_tensor_step(column) != sx_tensor_step(key))
             return false;
     }
     return join->n_keys == 1 && join->n_batches > 0;

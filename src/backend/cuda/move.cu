@@ -133,17 +133,16 @@ __device__ static inline void move_value(const struct cuda_move &move, int64_t f
     *(T *)(move.to + to * move.to_step) = *(const T *)(move.from + from * move.from_step);
 }
 
-template <typename T, typename H>
-__device__ static inline void widen_value(const struct cuda_move &move, int64_t from, int64_t to) {
-    *(T *)(move.to + to * move.to_step) =
-        (T)(sx_i128)move.base + *(const H *)(move.from + from * move.from_step);
-}
-
+/* Rows may be at odd multiples of 8 bytes. */
 __device__ static inline void widen_row(const struct cuda_move &move, int64_t from, int64_t to) {
-    if (move.width == sizeof(uint64_t))
-        widen_value<uint64_t, uint32_t>(move, from, to);
-    else
-        widen_value<sx_u128, uint64_t>(move, from, to);
+    const uint8_t *offset = move.from + from * move.from_step;
+    uint8_t *place = move.to + to * move.to_step;
+    if (move.width == sizeof(uint64_t)) {
+        *(uint64_t *)place = (uint64_t)move.base + *(const uint32_t *)offset;
+    } else {
+        const sx_u128 value = (sx_u128)(sx_i128)move.base + *(const uint64_t *)offset;
+        *(struct word16 *)place = {(uint64_t)value, (uint64_t)(value >> 64)};
+    }
 }
 
 __device__ static inline void move_row(const struct cuda_move &move, int64_t from, int64_t to) {
