@@ -95,6 +95,8 @@ def main():
         for ranks in (2, 3):
             settings = environment(ranks, "100")
             checks.run_all([(f"{sql}, {ranks} ranks", functools.partial(check_query, tables, sql, settings)) for sql in QUERIES])
+        settings = environment(2, "100") | {"CUDA_EMULATOR_DEFERS": "1"}
+        checks.run_all([(f"{sql}, claims put off", functools.partial(check_query, tables, sql, settings)) for sql in QUERIES[:4]])
         with checks.case("--analyze"):
             check_told(tables)
     checks.finish()

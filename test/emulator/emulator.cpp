@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <vector>
@@ -359,9 +360,13 @@ extern "C" {
 __attribute__((visibility("default"))) extern const char emulator_name[];
 const char emulator_name[] = "emulated";
 
+enum { LEAST_PRIORITY = 0 };
 struct emulated_stream {
     struct emulated_async async;
     int device;
+    bool defers;
+    std::recursive_mutex lock; /* of: */
+    std::deque<std::function<void()>> deferred;
 };
 struct emulated_event {
     cudaStream_t stream;
@@ -375,6 +380,25 @@ void emulator::check_stream(cudaStream_t stream) {
         return;
     fprintf(stderr, "emulator: device %d is the thread's, %d the stream's\n", current_device, stream->device);
     abort();
+}
+
+/* Somebody waits for all that the stream has put off. */
+static void catch_up(cudaStream_t stream) {
+    if (!stream || !stream->defers)
+        return;
+    const std::lock_guard<std::recursive_mutex> guard(stream->lock);
+    while (!stream->deferred.empty()) {
+        stream->deferred.front()();
+        stream->deferred.pop_front();
+    }
+}
+
+void emulator::launch_on(cudaStream_t stream, dim3 grid, dim3 block, size_t shared_bytes,
+                         std::function<void()> body) {
+    if (!stream || !stream->defers)
+        return launch(grid, block, shared_bytes, body);
+    const std::lock_guard<std::recursive_mutex> guard(stream->lock);
+    stream->deferred.push_back([=] { launch(grid, block, shared_bytes, body); });
 }
 
 extern "C" {
@@ -488,6 +512,7 @@ cudaError_t cudaHostUnregister(void *memory) {
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind,
                             cudaStream_t stream) {
     emulator::check_stream(stream);
+    catch_up(stream);
     guard_open open;
     if (bytes)
         memcpy(to, from, bytes);
@@ -495,26 +520,38 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
 }
 cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t stream) {
     emulator::check_stream(stream);
+    catch_up(stream);
     guard_open open;
     if (bytes)
         memset(memory, value, bytes);
     return cudaSuccess;
 }
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out_stream, unsigned) {
-    *out_stream = new emulated_stream{{}, current_device};
+    *out_stream = new emulated_stream{{}, current_device, false, {}, {}};
     return cudaSuccess;
 }
-cudaError_t cudaStreamCreateWithPriority(cudaStream_t *out_stream, unsigned flags, int) {
-    return cudaStreamCreateWithFlags(out_stream, flags);
+/* CUDA_EMULATOR_DEFERS=1: kernels of streams of the least priority begin when somebody waits for them. */
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *out_stream, unsigned flags, int priority) {
+    static const char *const defers = getenv("CUDA_EMULATOR_DEFERS");
+    cudaStreamCreateWithFlags(out_stream, flags);
+    (*out_stream)->defers = defers && *defers && priority == LEAST_PRIORITY;
+    return cudaSuccess;
 }
 cudaError_t cudaDeviceGetStreamPriorityRange(int *out_least, int *out_greatest) {
-    *out_least = 0;
+    *out_least = LEAST_PRIORITY;
     *out_greatest = -5;
     return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+    catch_up(stream);
     delete stream;
     return cudaSuccess;
+}
+static bool has_deferred(cudaStream_t stream) {
+    if (!stream || !stream->defers)
+        return false;
+    const std::lock_guard<std::recursive_mutex> guard(stream->lock);
+    return !stream->deferred.empty();
 }
 static bool is_done(cudaStream_t stream, uint64_t mark) {
     return !stream || !stream->async.is_done || stream->async.is_done(&stream->async, mark);
@@ -523,11 +560,14 @@ static uint64_t mark_of(cudaStream_t stream) {
     return stream && stream->async.mark ? stream->async.mark(&stream->async) : 0;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+    catch_up(stream);
     for (const uint64_t mark = mark_of(stream); !is_done(stream, mark);)
         sched_yield();
     return cudaSuccess;
 }
-cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) {
+/* A stream that puts its kernels off does so until they are waited for, whatever it waits for itself. */
+cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t event, unsigned) {
+    catch_up(event->stream);
     return cudaSuccess;
 }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out_event, unsigned) {
@@ -539,9 +579,11 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
     return cudaSuccess;
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
-    return is_done(event->stream, event->mark) ? cudaSuccess : cudaErrorNotReady;
+    return is_done(event->stream, event->mark) && !has_deferred(event->stream) ? cudaSuccess
+                                                                               : cudaErrorNotReady;
 }
-cudaError_t cudaEventSynchronize(cudaEvent_t) {
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+    catch_up(event->stream);
     return cudaSuccess;
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event) {

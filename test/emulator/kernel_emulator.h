@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <tuple>
 #include <utility>
 
 #include "cuda_runtime_api.h"
@@ -38,6 +39,8 @@ extern constinit thread_local place here __attribute__((tls_model("initial-exec"
 /* Runs `body` for every thread of every block; the caller is back when all have ended. */
 void launch(dim3 grid, dim3 block, size_t shared_bytes, const std::function<void()> &body);
 void check_stream(cudaStream_t stream);
+/* The same once the stream is waited for, where it puts its kernels off (CUDA_EMULATOR_DEFERS), else now. */
+void launch_on(cudaStream_t stream, dim3 grid, dim3 block, size_t shared_bytes, std::function<void()> body);
 
 /* A kernel's name as the argument of a template. */
 template <size_t N> struct kernel_name {
@@ -62,9 +65,9 @@ template <kernel_name NAME, typename Body> struct site_of {
 };
 template <kernel_name NAME, typename Body> launch_site site_of<NAME, Body>::site{NAME.text, within()};
 template <kernel_name NAME, typename Body>
-void launch_site_of(dim3 grid, dim3 block, size_t shared_bytes, const Body &body) {
+void launch_site_of(cudaStream_t stream, dim3 grid, dim3 block, size_t shared_bytes, const Body &body) {
     site_of<NAME, Body>::site.note(grid, block);
-    launch(grid, block, shared_bytes, body);
+    launch_on(stream, grid, block, shared_bytes, body);
 }
 unsigned char *shared_memory();
 void block_barrier();
@@ -80,9 +83,12 @@ unsigned lane();
 #define gridDim   emulator::here.grid_size
 #define warpSize  32
 
-#define SX_LAUNCH(kernel, blocks, threads, shared_bytes, stream, ...) \
-    (emulator::check_stream(stream),                                  \
-     emulator::launch_site_of<#kernel>((blocks), (threads), (shared_bytes), [=]() { kernel(__VA_ARGS__); }))
+#define SX_LAUNCH(kernel, blocks, threads, shared_bytes, stream, ...)                                  \
+    (emulator::check_stream(stream),                                                                   \
+     emulator::launch_site_of<#kernel>(                                                                \
+         (stream), (blocks), (threads), (shared_bytes), [arguments = std::make_tuple(__VA_ARGS__)]() { \
+             std::apply([](const auto &...argument) { kernel(argument...); }, arguments);              \
+         }))
 #define SX_DYNAMIC_SHARED(name) unsigned char *name = emulator::shared_memory()
 
 /* ---- barriers and warps ---- */
