@@ -18,6 +18,7 @@ static void sample_listed(struct cuda_stream *stream, struct cuda_rows_samples *
     }
 }
 
+/* A range for each column of which nothing is known, in their order. */
 static void sample(struct cuda_stream *stream, const struct sx_batch *batch,
                    const struct sx_rows_narrow *narrow, struct cuda_rows_range *out) {
     struct cuda_rows_samples samples = {.rows = batch->rows};
@@ -26,7 +27,7 @@ static void sample(struct cuda_stream *stream, const struct sx_batch *batch,
             continue;
         samples.columns[samples.n] = cuda_column_of(&batch->columns[c]);
         samples.widths[samples.n] = (int32_t)sx_type_bytes(batch->columns[c].type);
-        samples.ranges[samples.n++] = &out[c];
+        samples.ranges[samples.n++] = out++;
         sample_listed(stream, &samples, false);
     }
     sample_listed(stream, &samples, true);
@@ -34,22 +35,25 @@ static void sample(struct cuda_stream *stream, const struct sx_batch *batch,
 
 enum sx_status cuda_rows_try_narrow(struct cuda_stream *stream, const struct sx_batch *batch,
                                     struct sx_rows_narrow *narrow) {
-    struct cuda_rows_range ranges[CUDA_MOST_NARROW];
+    struct cuda_rows_range ranges[CUDA_MOST_NARROW], *range = ranges;
     struct sx_buffer *on_device;
-    bool any = false;
+    size_t n = 0;
     for (int c = 0; c < most_columns(batch); c++)
-        any = any || is_unknown(batch, narrow, c);
-    if (!any)
+        n += is_unknown(batch, narrow, c);
+    if (n == 0)
         return SX_OK;
-    SX_TRY(sx_buffer_create(stream->base.pool, sizeof ranges, &on_device, &stream->base.error));
+    SX_TRY(sx_buffer_create(stream->base.pool, n * sizeof *ranges, &on_device, &stream->base.error));
     sample(stream, batch, narrow, on_device->data);
     enum sx_status status = cuda_launched(stream, "samples of rows to pack");
     if (status == SX_OK)
-        status = cuda_download(stream, ranges, on_device->data, sizeof ranges, "samples of rows to pack");
+        status =
+            cuda_download(stream, ranges, on_device->data, n * sizeof *ranges, "samples of rows to pack");
     for (int c = 0; status == SX_OK && c < most_columns(batch); c++)
-        if (is_unknown(batch, narrow, c))
+        if (is_unknown(batch, narrow, c)) {
             narrow[c] = sx_rows_narrow_of(sx_type_bytes(batch->columns[c].type),
-                                          (struct sx_rows_range){ranges[c].least, ranges[c].most});
+                                          (struct sx_rows_range){range->least, range->most});
+            range++;
+        }
     sx_buffer_release(on_device);
     return status;
 }
