@@ -1,6 +1,6 @@
 """Joins between ranks on emulated GPUs whose columns travel as offsets and stay so until the join moves them: equal to DuckDB's.
 
-Columns of many widths and ranges, more than can be narrow, with and without NULLs; keys that are output, too; every kind of join.
+Columns of many widths and ranges, more than can be narrow, with and without NULLs; keys that are output, too; inner and outer joins, EXISTS, IN and scalar subqueries.
 """
 
 import datetime
