@@ -63,7 +63,8 @@ part_of() { # part_of TOOL FAMILY: the part, and the most rows of a case
     fi
     case $2 in
     move) echo 0/4 1000 ;;
-    rows | bloom | io) echo 0/1 1000 ;;
+    rows) echo 1/2 1000 ;;
+    bloom | io) echo 0/1 1000 ;;
     hash | sort | join | decode) echo 0/16 1000 ;;
     group) echo 0/16 8192 ;;
     eval) echo 0/64 8192 ;;
