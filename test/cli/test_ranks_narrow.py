@@ -44,6 +44,12 @@ QUERIES = [
     "SELECT b.c1, b.t, count(*), sum(p.c1), max(p.d) FROM build b JOIN probe p ON p.l * 1000003 = b.l * 1000003 WHERE b.c1 % 40 = 0 GROUP BY b.c1, b.t",
     "SELECT p.k, b.k, a.k, p.c1, b.c2, a.t FROM probe p JOIN build b ON p.k = b.k JOIN build a ON a.k = b.k",
 ]
+# Keys without NULLs that are not dense: build rows claim their slots as they come.
+CLAIMED = [
+    "SELECT p.id, p.d, p.c1, b.* FROM probe p JOIN build b ON p.id * 7919 = b.id * 7919",
+    "SELECT p.*, b.d, b.c69 FROM probe p LEFT JOIN build b ON p.id * 7919 = b.id * 7919",
+    "SELECT p.l, b.id, b.d, b.c1 FROM probe p JOIN build b ON p.l * 1000003 = b.l * 1000003 WHERE p.id % 50 = 0",  # duplicates
+]
 
 
 def make_column(random, rows, k):
@@ -94,9 +100,9 @@ def main():
         tables = make_tables(directory)
         for ranks in (2,) if SANITIZED else (2, 3):
             settings = environment(ranks, "100")
-            checks.run_all([(f"{sql}, {ranks} ranks", functools.partial(check_query, tables, sql, settings)) for sql in QUERIES])
+            checks.run_all([(f"{sql}, {ranks} ranks", functools.partial(check_query, tables, sql, settings)) for sql in QUERIES + CLAIMED])
         settings = environment(2, "100") | {"CUDA_EMULATOR_DEFERS": "1"}
-        checks.run_all([(f"{sql}, claims put off", functools.partial(check_query, tables, sql, settings)) for sql in QUERIES[:4]])
+        checks.run_all([(f"{sql}, claims put off", functools.partial(check_query, tables, sql, settings)) for sql in CLAIMED])
         with checks.case("--analyze"):
             check_told(tables)
     checks.finish()

@@ -77,7 +77,7 @@ static int64_t count_valid(const struct key_case *test, int64_t rows) {
     return test->has_nulls ? rows - (rows + NULL_EACH - 1) / NULL_EACH : rows;
 }
 
-/* Columns of some build rows; `keys`: those that they were found by (NULL: any). */
+/* Columns of some build rows; `probe_rows`: those that found them (NULL: none did). */
 static enum sx_status check_columns(struct conformance *c, const struct key_case *test,
                                     const struct sx_tensor *columns, const struct sx_tensor *probe_rows) {
     struct sx_tensor host[MOST_COLUMNS] = {0};

@@ -365,7 +365,7 @@ struct emulated_stream {
     struct emulated_async async;
     int device;
     bool defers;
-    std::recursive_mutex lock; /* of: */
+    std::mutex lock; /* of: */
     std::deque<std::function<void()>> deferred;
 };
 struct emulated_event {
@@ -386,7 +386,7 @@ void emulator::check_stream(cudaStream_t stream) {
 static void catch_up(cudaStream_t stream) {
     if (!stream || !stream->defers)
         return;
-    const std::lock_guard<std::recursive_mutex> guard(stream->lock);
+    const std::lock_guard<std::mutex> guard(stream->lock);
     while (!stream->deferred.empty()) {
         stream->deferred.front()();
         stream->deferred.pop_front();
@@ -397,7 +397,7 @@ void emulator::launch_on(cudaStream_t stream, dim3 grid, dim3 block, size_t shar
                          std::function<void()> body) {
     if (!stream || !stream->defers)
         return launch(grid, block, shared_bytes, body);
-    const std::lock_guard<std::recursive_mutex> guard(stream->lock);
+    const std::lock_guard<std::mutex> guard(stream->lock);
     stream->deferred.push_back([=] { launch(grid, block, shared_bytes, body); });
 }
 
@@ -550,7 +550,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 static bool has_deferred(cudaStream_t stream) {
     if (!stream || !stream->defers)
         return false;
-    const std::lock_guard<std::recursive_mutex> guard(stream->lock);
+    const std::lock_guard<std::mutex> guard(stream->lock);
     return !stream->deferred.empty();
 }
 static bool is_done(cudaStream_t stream, uint64_t mark) {
