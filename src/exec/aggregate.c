@@ -258,6 +258,46 @@ static enum sx_status create_inputs(struct aggregate *aggregate, struct sx_run *
     return sx_evaluator_init(run, list, n, types, child->n_columns, &aggregate->inputs, error);
 }
 
+/* ---- how it reads its columns ---- */
+
+static void note_any(int32_t column, void *context) {
+    ((enum sx_reading *)context)[column] = SX_READS_ANY;
+}
+static void note_no_sum(int32_t column, void *context) {
+    enum sx_reading *readings = context;
+    if (readings[column] == SX_READS_SUM)
+        readings[column] = SX_READS_ONCE;
+}
+
+static bool is_sum_of_column(const struct sx_aggregate_plan *plan, const struct sx_aggregate_call *call) {
+    return plan->n_keys == 0 && (call->function == SX_CALL_SUM || call->function == SX_CALL_COUNT) &&
+           call->argument->kind == SX_EXPR_COLUMN;
+}
+
+/* Keys, filters and what is DISTINCT are looked at again and again. */
+static enum sx_status note_readings(struct aggregate *aggregate, struct sx_run *run, struct sx_error *error) {
+    const struct sx_aggregate_plan *plan = &aggregate->plan->u.aggregate;
+    const int32_t n = aggregate->plan->children[0]->n_columns;
+    enum sx_reading *readings = SX_ARENA_ARRAY(&run->arena, n, enum sx_reading);
+    if (!readings)
+        return sx_no_memory(error, "an aggregate");
+    for (int32_t c = 0; c < n; c++)
+        readings[c] = SX_READS_SUM;
+    for (int32_t i = 0; i < plan->n_calls; i++)
+        if (plan->calls[i].argument && !is_sum_of_column(plan, &plan->calls[i]))
+            sx_expression_columns(plan->calls[i].argument, note_no_sum, readings);
+    for (int32_t i = 0; i < plan->n_calls; i++) {
+        if (plan->calls[i].argument && needs_set(&plan->calls[i]))
+            sx_expression_columns(plan->calls[i].argument, note_any, readings);
+        if (plan->calls[i].filter)
+            sx_expression_columns(plan->calls[i].filter, note_any, readings);
+    }
+    for (int32_t k = 0; k < plan->n_keys; k++)
+        sx_expression_columns(plan->keys[k], note_any, readings);
+    aggregate->sink.base.readings = readings;
+    return SX_OK;
+}
+
 static enum sx_status create_group(struct sx_run *run, const struct sx_group_spec *spec,
                                    struct sx_group **out_group, struct sx_error *error) {
     struct sx_stream *stream = run->workers[0].stream;
@@ -320,6 +360,7 @@ enum sx_status sx_aggregate_create(struct sx_run *run, const struct sx_plan *pla
     aggregate->plan = plan;
     SX_TRY(create_inputs(aggregate, run, error));
     SX_TRY(create_groups(aggregate, run, error));
+    SX_TRY(note_readings(aggregate, run, error));
     aggregate->is_fed = is_fed_by_sets(aggregate);
     aggregate->sink.consume = aggregate_consume;
     aggregate->sink.finish = aggregate_finish;

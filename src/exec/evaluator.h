@@ -29,11 +29,13 @@ SX_MUST_CHECK enum sx_status sx_evaluator_select(struct sx_evaluator *evaluator,
 struct sx_type *sx_plan_types(struct sx_run *run, const struct sx_plan *plan);
 
 /* columns[projection[i]] (NULL: columns[i]) by `index`, which has no negative positions; index NULL shares
- * all rows. After a failure there are none. */
+ * all rows. `readings` (NULL: ANY) are of who gets them: where they allow it columns stay where they are,
+ * SELECTED; the index is I32 then. After a failure there are none. */
 SX_MUST_CHECK enum sx_status sx_columns_gather(struct sx_worker *worker, const struct sx_batch *batch,
                                                const int32_t *projection, int32_t n_projection,
-                                               const struct sx_tensor *index, struct sx_tensor *out_columns);
-/* The same as a batch. */
+                                               const struct sx_tensor *index, const enum sx_reading *readings,
+                                               struct sx_tensor *out_columns);
+/* The same as a batch, all columns gathered. */
 SX_MUST_CHECK enum sx_status sx_batch_gather(struct sx_worker *worker, const struct sx_batch *batch,
                                              const int32_t *projection, int32_t n_projection,
                                              const struct sx_tensor *index, struct sx_batch *out_batch);

@@ -166,7 +166,7 @@ static enum sx_status emit_rows(struct probing *p, const struct sx_tensor *probe
     SX_GO(sx_batch_create(join->n_probe_output + join->n_build_output, rows, &made,
                           sx_worker_error(p->worker)));
     SX_GO(sx_columns_gather(p->worker, p->batch, join->probe_output, join->n_probe_output, probe_rows,
-                            made.columns));
+                            sx_readings_behind(p->worker, p->at), made.columns));
     SX_GO(make_build_columns(p, build_rows, rows, &made.columns[join->n_probe_output]));
     return sx_emit(p->worker, p->at + 1, &made);
 out:
@@ -180,7 +180,7 @@ static enum sx_status emit_taken(struct probing *p, const struct sx_tensor *prob
     const struct sx_join_plan *join = &p->probe->build->plan->u.join;
     struct sx_batch made = *output;
     SX_TRY(sx_columns_gather(p->worker, p->batch, join->probe_output, join->n_probe_output, probe_rows,
-                             made.columns));
+                             sx_readings_behind(p->worker, p->at), made.columns));
     *output = (struct sx_batch){0};
     return sx_emit(p->worker, p->at + 1, &made);
 }

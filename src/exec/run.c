@@ -100,14 +100,21 @@ static enum sx_status hand_on(struct sx_worker *worker, int at, struct sx_batch 
     return pipeline->transforms[at]->push(pipeline->transforms[at], worker, at, batch);
 }
 
-enum sx_status sx_emit(struct sx_worker *worker, int at, struct sx_batch *batch) {
+static struct sx_operator *operator_at(const struct sx_worker *worker, int at) {
     const struct sx_pipeline *pipeline = worker->pipeline;
+    return at == pipeline->n_transforms ? &pipeline->sink->base : &pipeline->transforms[at]->base;
+}
+
+const enum sx_reading *sx_readings_behind(const struct sx_worker *worker, int at) {
+    return operator_at(worker, at + 1)->readings;
+}
+
+enum sx_status sx_emit(struct sx_worker *worker, int at, struct sx_batch *batch) {
     enum sx_status status = SX_OK;
     if (batch->rows_bound > 0) {
         if (worker->current)
             count_rows(worker, worker->current, batch);
-        bool last = at == pipeline->n_transforms;
-        struct sx_operator *op = last ? &pipeline->sink->base : &pipeline->transforms[at]->base;
+        struct sx_operator *op = operator_at(worker, at);
         struct sx_operator *caller = account(worker, op);
         const struct span span = span_begin(worker, op, batch->rows_bound);
         status = name_operator(worker, op, hand_on(worker, at, batch));

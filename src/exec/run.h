@@ -21,10 +21,18 @@ struct sx_operator_count {
     char padding[40]; /* one cache line a worker */
 };
 
+/* How an operator reads a column of what it gets, so that a gather in front of it can be put off. */
+enum sx_reading {
+    SX_READS_ANY,  /* in whatever way: it has to be there */
+    SX_READS_ONCE, /* value by value, about once: it may be SELECTED, of what is FLAT */
+    SX_READS_SUM   /* the same, and by SUM and COUNT without keys alone: of what is NARROW, too */
+};
+
 /* What every operator has. */
 struct sx_operator {
     const char *name;                 /* lives as long as the run, and the trace */
     struct sx_operator_count *counts; /* one a worker */
+    const enum sx_reading *readings;  /* of each column; NULL: SX_READS_ANY of all */
     void (*destroy)(struct sx_run *run, struct sx_operator *op);
     /* May be NULL: its name with what it has measured, after the run, in `arena`. NULL: nothing to tell. */
     const char *(*tell)(const struct sx_operator *op, struct sx_arena *arena);
@@ -194,6 +202,9 @@ SX_MUST_CHECK enum sx_status sx_operator_needs(struct sx_run *run, struct sx_ope
 /* Passes rows on to transform `at` of the worker's pipeline, or to the sink behind the last. Empty batches
  * are dropped. Releases the batch in every case. */
 SX_MUST_CHECK enum sx_status sx_emit(struct sx_worker *worker, int at, struct sx_batch *batch);
+
+/* Of what comes behind transform `at` of the worker's pipeline. NULL: SX_READS_ANY of all columns. */
+const enum sx_reading *sx_readings_behind(const struct sx_worker *worker, int at);
 
 /* The worker's primitives. */
 static inline const struct sx_backend_ops *sx_ops(const struct sx_worker *worker) {

@@ -207,7 +207,7 @@ struct sx_backend_ops {
     void (*eval_destroy)(struct sx_stream *stream, struct sx_eval *eval);
     /* All outputs over all rows of `batch` (columns = the program's inputs; an input that no instruction and
      * no output uses may be a zeroed tensor). out_columns[program->n_outputs]. An output that is an input is
-     * shared, not copied. */
+     * shared, not copied. Inputs may be SELECTED, of FLAT; those that are outputs alone of NARROW, too. */
     SX_MUST_CHECK enum sx_status (*eval_run)(struct sx_stream *stream, struct sx_eval *eval,
                                              const struct sx_batch *batch, struct sx_tensor *out_columns);
     /* The outputs are BOOL conjuncts, evaluated one after another on the rows that are left. Rows that pass
@@ -314,7 +314,8 @@ struct sx_backend_ops {
                                                  struct sx_group **out_group);
     void (*group_destroy)(struct sx_stream *stream, struct sx_group *group);
     /* inputs[a]: column of aggregate a; a tensor with length -1 means: leave this aggregate alone in this
-     * update. filters[a] (or filters NULL, or filters[a].length -1): BOOL, rows that are not true do not
+     * update; it may be SELECTED, of FLAT, or of NARROW where there are no keys and nothing but SUM and COUNT
+     * gets it. filters[a] (or filters NULL, or filters[a].length -1): BOOL, rows that are not true do not
      * count. rows: less than 2^31. */
     SX_MUST_CHECK enum sx_status (*group_update)(struct sx_stream *stream, struct sx_group *group, int worker,
                                                  const struct sx_tensor *keys, const struct sx_tensor *inputs,

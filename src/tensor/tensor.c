@@ -183,6 +183,24 @@ void sx_tensor_slice(const struct sx_tensor *tensor, int64_t first, int64_t leng
         out_tensor->valid = tensor->valid + first;
 }
 
+enum sx_status sx_tensor_select(const struct sx_tensor *column, const struct sx_tensor *index,
+                                struct sx_tensor *out_tensor, struct sx_error *error) {
+    struct sx_tensor rows, made;
+    struct sx_dict *dict = NULL;
+    sx_tensor_share(column, &rows);
+    const enum sx_status status = sx_dict_create(&rows, &dict, error);
+    if (status != SX_OK) {
+        sx_tensor_release(&rows);
+        return status;
+    }
+    sx_tensor_share(index, &made);
+    made.type = column->type;
+    made.layout = SX_SELECTED;
+    made.dict = dict;
+    *out_tensor = made;
+    return SX_OK;
+}
+
 void sx_tensor_release(struct sx_tensor *tensor) {
     sx_buffer_release(tensor->values_buffer);
     sx_buffer_release(tensor->valid_buffer);

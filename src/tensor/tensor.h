@@ -39,8 +39,11 @@ enum sx_layout {
     SX_FLAT, /* values[length] */
     SX_DICT, /* values: int32_t codes[length] into dict->values; a null row's code is 0 or any valid code */
     SX_CONSTANT, /* values[1], valid[1] stand for every row */
-    SX_NARROW    /* values: unsigned offsets from `base`, of half the type's bytes. Only in a backend's own
+    SX_NARROW,   /* values: unsigned offsets from `base`, of half the type's bytes. Only in a backend's own
                   * memory, and only what rows_unpack gives of columns that are to be moved alone */
+    SX_SELECTED  /* values: int32_t rows[length] of dict->values, which is FLAT, or NARROW, without nulls: a
+                  * gather that is put off. Only in a backend's own memory, and only what sx_tensor_select
+                  * makes for who reads it so */
 };
 
 struct sx_dict;
@@ -55,7 +58,7 @@ struct sx_tensor {
     int64_t length;
     void *values;
     uint8_t *valid;
-    struct sx_dict *dict;            /* SX_DICT only; one reference is held */
+    struct sx_dict *dict;            /* SX_DICT and SX_SELECTED only; one reference is held */
     int64_t base;                    /* SX_NARROW only */
     struct sx_buffer *values_buffer; /* may be NULL for borrowed memory that outlives the tensor */
     struct sx_buffer *valid_buffer;
@@ -66,7 +69,7 @@ struct sx_tensor {
 struct sx_dict {
     atomic_int references;
     uint64_t id;             /* unique in the process: the key for caches of what was computed per entry */
-    struct sx_tensor values; /* FLAT, no nulls, distinctness not promised */
+    struct sx_tensor values; /* FLAT (of SX_SELECTED NARROW, too), no nulls, distinctness not promised */
 };
 
 /* Takes over `values` on success. */
@@ -96,6 +99,10 @@ void sx_tensor_share(const struct sx_tensor *tensor, struct sx_tensor *out_tenso
 /* A second owner of rows [first, first + length). */
 void sx_tensor_slice(const struct sx_tensor *tensor, int64_t first, int64_t length,
                      struct sx_tensor *out_tensor);
+/* SELECTED: rows of `column`, which is FLAT or NARROW without nulls and no VARCHAR, by an I32 index. Shares
+ * both. */
+SX_MUST_CHECK enum sx_status sx_tensor_select(const struct sx_tensor *column, const struct sx_tensor *index,
+                                              struct sx_tensor *out_tensor, struct sx_error *error);
 /* Leaves it zeroed. */
 void sx_tensor_release(struct sx_tensor *tensor);
 
@@ -106,7 +113,14 @@ size_t sx_tensor_bytes(const struct sx_tensor *tensor);
 /* From one row's value, code or offset to the next one's; of CONSTANT that of its only value. */
 static inline size_t sx_tensor_step(const struct sx_tensor *tensor) {
     const size_t bytes = sx_type_bytes(tensor->type);
-    return tensor->layout == SX_DICT ? sizeof(int32_t) : tensor->layout == SX_NARROW ? bytes / 2 : bytes;
+    switch (tensor->layout) {
+    case SX_DICT:
+    case SX_SELECTED: return sizeof(int32_t);
+    case SX_NARROW: return bytes / 2;
+    case SX_FLAT:
+    case SX_CONSTANT: break;
+    }
+    return bytes;
 }
 
 static inline const char *sx_string_bytes(const struct sx_string *string) {

@@ -44,6 +44,16 @@ QUERIES = [
     "SELECT b.c1, b.t, count(*), sum(p.c1), max(p.d) FROM build b JOIN probe p ON p.l * 1000003 = b.l * 1000003 WHERE b.c1 % 40 = 0 GROUP BY b.c1, b.t",
     "SELECT p.k, b.k, a.k, p.c1, b.c2, a.t FROM probe p JOIN build b ON p.k = b.k JOIN build a ON a.k = b.k",
 ]
+# Columns that sums, counts and expressions alone read, behind a join.
+SUMMED = [
+    "SELECT count(*), " + ", ".join(f"sum(p.c{k}), count(p.c{k})" for k in range(20)) + ", sum(p.d), sum(p.u), sum(p.id), sum(b.c1), sum(b.u) FROM probe p JOIN build b ON p.k = b.k",
+    "SELECT sum(p.c1 + p.c2), sum(p.c1), min(p.c3), max(p.t), sum(p.d * 2), avg(p.c5), sum(p.c0) FILTER (p.c1 > 10), sum(DISTINCT p.c6), any_value(p.c1) IS NULL FROM probe p JOIN build b ON p.k = b.k",
+    "SELECT p.l, sum(p.c1), sum(p.d), count(p.c3), sum(p.u), min(p.c2), sum(p.c5 - p.c6) FROM probe p JOIN build b ON p.k = b.k GROUP BY p.l",
+    "SELECT sum(p.c1), sum(p.u), sum(p.d), count(b.k) FROM probe p LEFT JOIN build b ON p.k = b.k",
+    "SELECT sum(p.c1), sum(p.c2), sum(p.u) FROM probe p WHERE EXISTS (SELECT 1 FROM build b WHERE b.k = p.k)",
+    "SELECT sum(p.c1), sum(p.c2), sum(p.u) FROM probe p WHERE NOT EXISTS (SELECT 1 FROM build b WHERE b.k = p.k)",
+    "SELECT sum(p.c1), sum(q.c2), sum(p.d), sum(p.u) FROM probe p JOIN probe q ON p.id * 7919 = q.id * 7919",
+]
 # Keys without NULLs that are not dense: build rows claim their slots as they come.
 CLAIMED = [
     "SELECT p.id, p.d, p.c1, b.* FROM probe p JOIN build b ON p.id * 7919 = b.id * 7919",
@@ -63,7 +73,7 @@ def make_column(random, rows, k):
 def make_table(random, rows):
     keys = random.permutation(ROWS)[:rows] if rows < ROWS else random.integers(0, ROWS, rows)
     began = datetime.datetime(2020, 1, 1)
-    table = {"id": numpy.arange(rows), "k": pa.array(keys * SPREAD, pa.int64(), mask=random.random(rows) < 0.02), "l": keys % 97,
+    table = {"id": numpy.arange(rows), "k": pa.array(keys * SPREAD, pa.int64(), mask=random.random(rows) < 0.02), "l": keys % 97, "u": numpy.uint64(1 << 63) + random.integers(0, 1000, rows).astype(numpy.uint64),
              "t": pa.array([began + datetime.timedelta(seconds=int(s)) for s in random.integers(0, 1000, rows)], pa.timestamp("us")),
              "d": pa.array([decimal.Decimal(int(v)) / 100 for v in random.integers(-10**9, 10**9, rows)], pa.decimal128(30, 2)),
              "s": [f"a text that is longer than twelve bytes: {k % 400}" for k in keys]}
@@ -100,7 +110,7 @@ def main():
         tables = make_tables(directory)
         for ranks in (2,) if SANITIZED else (2, 3):
             settings = environment(ranks, "100")
-            checks.run_all([(f"{sql}, {ranks} ranks", functools.partial(check_query, tables, sql, settings)) for sql in QUERIES + CLAIMED])
+            checks.run_all([(f"{sql}, {ranks} ranks", functools.partial(check_query, tables, sql, settings)) for sql in QUERIES + SUMMED + CLAIMED])
         settings = environment(2, "100") | {"CUDA_EMULATOR_DEFERS": "1"}
         checks.run_all([(f"{sql}, claims put off", functools.partial(check_query, tables, sql, settings)) for sql in CLAIMED])
         with checks.case("--analyze"):

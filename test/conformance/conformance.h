@@ -53,6 +53,10 @@ SX_MUST_CHECK enum sx_status conformance_column(struct conformance *c, struct sx
 /* The same values as SX_DICT (VARCHAR only). */
 SX_MUST_CHECK enum sx_status conformance_dictionary(struct conformance *c, const struct sx_tensor *flat,
                                                     struct sx_tensor *out_column);
+/* FLAT to DICT: row by row one of the column's values, at random. */
+SX_MUST_CHECK enum sx_status conformance_code_values(struct conformance *c, struct sx_tensor *column);
+/* Makes a DICT column in the backend's memory SELECTED, where it can be. */
+void conformance_select(const struct conformance *c, struct sx_tensor *column);
 /* Moves one column to the backend's memory, and back as FLAT. */
 SX_MUST_CHECK enum sx_status conformance_send(struct conformance *c, const struct sx_tensor *host,
                                               struct sx_tensor *out_column);

@@ -135,23 +135,42 @@ static void compare(struct conformance *c, struct sx_stream *cpu, struct both *b
     sx_tensor_release(&host);
 }
 
+/* How columns come. */
+enum given {
+    GIVEN_FLAT,
+    GIVEN_DICT,    /* strings */
+    GIVEN_SELECTED /* all but strings, which are FLAT; no NULLs */
+};
+
+static enum sx_status give_column(struct conformance *c, struct sx_type type, int64_t rows,
+                                  enum conformance_fill fill, enum given given, double null_share,
+                                  struct sx_tensor *out_host) {
+    const bool is_text = type.id == SX_TYPE_VARCHAR;
+    struct sx_tensor coded;
+    SX_TRY(conformance_column(c, type, rows, fill, given == GIVEN_SELECTED ? 0 : null_share, out_host));
+    if (given == GIVEN_SELECTED && !is_text)
+        return conformance_code_values(c, out_host);
+    if (given != GIVEN_DICT || !is_text)
+        return SX_OK;
+    SX_TRY(conformance_dictionary(c, out_host, &coded));
+    sx_tensor_release(out_host);
+    *out_host = coded;
+    return SX_OK;
+}
+
 /* All rows at once, and some one by one, for the errors. */
 static enum sx_status check(struct conformance *c, struct sx_stream *cpu, const struct sx_program *program,
-                            int64_t rows, enum conformance_fill fill, bool as_dict, const char *name) {
+                            int64_t rows, enum conformance_fill fill, enum given given, const char *name) {
     struct both both = {.program = program, .rows = rows};
     enum sx_status status = SX_OK;
     if (!conformance_takes(c))
         return SX_OK;
     for (int32_t i = 0; i < program->n_inputs; i++) {
-        struct sx_tensor *host = &both.host[i], coded;
         both.n_columns = i + 1;
-        SX_GO(conformance_column(c, program->input_types[i], rows, fill, i ? 0.1 : 0.2, host));
-        if (as_dict && host->type.id == SX_TYPE_VARCHAR) {
-            SX_GO(conformance_dictionary(c, host, &coded));
-            sx_tensor_release(host);
-            *host = coded;
-        }
-        SX_GO(conformance_send(c, host, &both.sent[i]));
+        SX_GO(give_column(c, program->input_types[i], rows, fill, given, i ? 0.1 : 0.2, &both.host[i]));
+        SX_GO(conformance_send(c, &both.host[i], &both.sent[i]));
+        if (given == GIVEN_SELECTED)
+            conformance_select(c, &both.sent[i]);
     }
     compare(c, cpu, &both, 0, rows, name);
     for (int64_t row = 0; row < rows && row < SINGLE_ROWS; row++)
@@ -168,12 +187,12 @@ static struct sx_instruction instruct(enum sx_function function, struct sx_type 
 }
 
 static enum sx_status check_calls(struct conformance *c, struct sx_stream *cpu, int64_t rows,
-                                  enum conformance_fill fill, bool as_dict) {
+                                  enum conformance_fill fill, enum given given) {
     for (int i = 0; i < N_CALLS; i++) {
         const struct sx_instruction instruction = instruct(calls[i].function, calls[i].type, 0, 1, 2);
         const int32_t n = sx_function_arguments(calls[i].function);
         const struct sx_program program = {n, calls[i].arguments, 0, NULL, 1, &instruction, 1, &n};
-        SX_TRY(check(c, cpu, &program, rows, fill, as_dict, sx_function_name(calls[i].function)));
+        SX_TRY(check(c, cpu, &program, rows, fill, given, sx_function_name(calls[i].function)));
     }
     return SX_OK;
 }
@@ -194,7 +213,7 @@ static enum sx_status check_casts(struct conformance *c, struct sx_stream *cpu, 
                 char type_to[SX_TYPE_NAME_BYTES];
                 snprintf(name, sizeof name, "%s%s%s", sx_type_name(cast_types[from], type),
                          through_text ? " as text to " : " to ", sx_type_name(cast_types[to], type_to));
-                SX_TRY(check(c, cpu, &program, rows, fill, false, name));
+                SX_TRY(check(c, cpu, &program, rows, fill, GIVEN_FLAT, name));
             }
     return SX_OK;
 }
@@ -223,7 +242,7 @@ static enum sx_status check_texts(struct conformance *c, struct sx_stream *cpu) 
             const struct sx_instruction cast = instruct(SX_FN_TRY_CAST, cast_types[to], 1, 0, 0);
             const int32_t output = 2;
             const struct sx_program program = {1, &input, 1, &constant, 1, &cast, 1, &output};
-            SX_TRY(check(c, cpu, &program, 1, FILL_RANDOM, false, texts[i]));
+            SX_TRY(check(c, cpu, &program, 1, FILL_RANDOM, GIVEN_FLAT, texts[i]));
         }
     return SX_OK;
 }
@@ -237,7 +256,7 @@ static enum sx_status check_growth(struct conformance *c, struct sx_stream *cpu,
     for (int32_t i = 0; i < DOUBLINGS; i++)
         instructions[i] = instruct(SX_FN_CONCAT, type, i, i, 0);
     const struct sx_program program = {1, &type, 0, NULL, DOUBLINGS, instructions, 1, &output};
-    return check(c, cpu, &program, rows, FILL_RANDOM, false, "doubling");
+    return check(c, cpu, &program, rows, FILL_RANDOM, GIVEN_FLAT, "doubling");
 }
 
 void conform_eval_same(struct conformance *c) {
@@ -247,9 +266,11 @@ void conform_eval_same(struct conformance *c) {
         CONFORM(c, false, "no stream: %s", c->error.text);
         return;
     }
-    SX_GO(check_calls(c, cpu, 300, FILL_RANDOM, false));
-    SX_GO(check_calls(c, cpu, 300, FILL_EXTREMES, true));
-    SX_GO(check_calls(c, cpu, 300, FILL_FEW_VALUES, false));
+    SX_GO(check_calls(c, cpu, 300, FILL_RANDOM, GIVEN_FLAT));
+    SX_GO(check_calls(c, cpu, 300, FILL_EXTREMES, GIVEN_DICT));
+    SX_GO(check_calls(c, cpu, 300, FILL_FEW_VALUES, GIVEN_FLAT));
+    SX_GO(check_calls(c, cpu, 300, FILL_RANDOM, GIVEN_SELECTED));
+    SX_GO(check_calls(c, cpu, 300, FILL_EXTREMES, GIVEN_SELECTED));
     SX_GO(check_casts(c, cpu, 100, FILL_RANDOM));
     SX_GO(check_casts(c, cpu, 100, FILL_FEW_VALUES));
     SX_GO(check_casts(c, cpu, 100, FILL_EXTREMES));

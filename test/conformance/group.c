@@ -32,6 +32,7 @@ struct run {
     int64_t chunk_rows;
     int64_t max_rows;  /* of a result batch */
     bool dictionaries; /* string keys come as a dictionary for each chunk */
+    bool selects;
     struct chunk *chunks;
     int64_t n_chunks;
 };
@@ -66,7 +67,10 @@ static enum sx_status send_input(struct conformance *c, const struct run *run, i
             sx_tensor_share(&chunk->inputs[b], &chunk->inputs[a]);
             return SX_OK;
         }
-    return send_slice(c, &inputs[a], first, chunk->rows, a % 2 && run->dictionaries, &chunk->inputs[a]);
+    SX_TRY(send_slice(c, &inputs[a], first, chunk->rows, a % 2 && run->dictionaries, &chunk->inputs[a]));
+    if (run->selects)
+        conformance_select(c, &chunk->inputs[a]);
+    return SX_OK;
 }
 
 static enum sx_status make_chunk(struct conformance *c, const struct run *run, int64_t first,
@@ -327,7 +331,7 @@ static enum sx_status make_columns(struct conformance *c, const struct sx_group_
         if (shape->constant_inputs >> a & 1 && columns->inputs[a].length > 0)
             SX_TRY(constant_of(c, &columns->inputs[a]));
         else if (shape->coded_inputs >> a & 1 && columns->inputs[a].length > 0)
-            SX_TRY(group_code_values(c, &columns->inputs[a]));
+            SX_TRY(conformance_code_values(c, &columns->inputs[a]));
         if (shape->filtered && a % 3 != 2)
             SX_TRY(conformance_column(c, TYPE(BOOL), shape->rows, FILL_RANDOM, shape->null_share,
                                       &columns->filters[a]));
@@ -356,7 +360,8 @@ void group_check_shape(struct conformance *c, const struct sx_group_spec *base,
                       .title = title,
                       .chunk_rows = shape->chunk_rows ? shape->chunk_rows : 3000,
                       .max_rows = shape->max_rows ? shape->max_rows : 777,
-                      .dictionaries = shape->dictionaries};
+                      .dictionaries = shape->dictionaries,
+                      .selects = shape->selects};
     const enum sx_status status = make_columns(c, &spec, shape, &columns);
     if (shape->order && status == SX_OK)
         group_put_in_order(c, shape, run.chunk_rows, &columns.keys[0]);

@@ -44,6 +44,7 @@ struct group_shape {
     unsigned constant_keys;   /* a bit per key */
     unsigned constant_inputs; /* a bit per aggregate */
     unsigned coded_inputs;    /* a bit per aggregate: they come as a dictionary */
+    bool selects;             /* which is rows that are selected, where it can be */
     unsigned left_alone;      /* a bit per aggregate */
     bool shared;              /* sums and counts of one type are of one column */
     int64_t chunk_rows;
@@ -65,8 +66,6 @@ void conform_group_order(struct conformance *c);
 
 /* ---- group_one.c ---- */
 
-/* FLAT to DICT: row by row one of the column's values, at random. */
-SX_MUST_CHECK enum sx_status group_code_values(struct conformance *c, struct sx_tensor *column);
 void conform_group_one(struct conformance *c);
 
 #endif

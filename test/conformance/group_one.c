@@ -3,32 +3,6 @@
 
 #include "group_case.h"
 
-enum sx_status group_code_values(struct conformance *c, struct sx_tensor *column) {
-    const int64_t rows = column->length;
-    struct sx_tensor coded = {0};
-    struct sx_tensor entries = {.type = column->type,
-                                .length = rows,
-                                .values = column->values,
-                                .values_buffer = sx_buffer_retain(column->values_buffer),
-                                .heap = sx_buffer_retain(column->heap)};
-    struct sx_dict *dict = NULL;
-    enum sx_status status;
-    SX_GO(sx_dict_create(&entries, &dict, &c->error));
-    SX_GO(sx_tensor_create_codes(c->pool, dict, rows, column->valid != NULL, &coded, &c->error));
-    for (int64_t i = 0; i < rows; i++)
-        ((int32_t *)coded.values)[i] = (int32_t)(conformance_random(c) % (uint64_t)rows);
-    if (column->valid)
-        memcpy(coded.valid, column->valid, (size_t)rows);
-    sx_tensor_release(column);
-    *column = coded;
-    coded = (struct sx_tensor){0};
-out:
-    sx_dict_release(dict);
-    sx_tensor_release(&entries);
-    sx_tensor_release(&coded);
-    return status;
-}
-
 /* ---- more aggregates than one launch takes ---- */
 
 static const struct sx_type summed[] = {
@@ -74,7 +48,7 @@ static void conform_several_sums(struct conformance *c) {
     static const int64_t rows[] = {0, 1, 257, 9000};
     for (int r = 0; r < 4; r++)
         for (int fill = FILL_RANDOM; fill <= FILL_SORTED; fill++)
-            for (int v = 0; v < 6; v++) {
+            for (int v = 0; v < 7; v++) {
                 const struct group_shape shape = {.rows = rows[r],
                                                   .fill = (enum conformance_fill)fill,
                                                   .null_share = v % 2 ? 0.3 : 0,
@@ -82,7 +56,10 @@ static void conform_several_sums(struct conformance *c) {
                                                   .filtered = v == 2 || v == 5,
                                                   .dictionaries = v == 3,
                                                   .constant_inputs = v == 3 || v == 4 ? 0x52492 : 0,
-                                                  .coded_inputs = v >= 3 ? 0x8d365 : 0,
+                                                  .coded_inputs = v == 6   ? ~0u
+                                                                  : v >= 3 ? 0x8d365
+                                                                           : 0,
+                                                  .selects = v == 6,
                                                   .left_alone = v == 4 ? 0x10421 : 0,
                                                   .shared = v < 2,
                                                   .chunk_rows = 4500};
@@ -92,14 +69,16 @@ static void conform_several_sums(struct conformance *c) {
             }
 }
 
-/* So many that threads go round: as they are, with NULLs, and with filters. */
+/* So many that threads go round: as they are, with NULLs, with filters, and selected. */
 static void conform_many_rows(struct conformance *c) {
-    for (int v = 0; v < 3; v++) {
+    for (int v = 0; v < 4; v++) {
         const struct group_shape shape = {.rows = 270011,
                                           .fill = FILL_EXTREMES,
                                           .null_share = v == 1 ? 0.1 : 0,
                                           .n_workers = 1,
                                           .filtered = v == 2,
+                                          .coded_inputs = v == 3 ? ~0u : 0,
+                                          .selects = v == 3,
                                           .chunk_rows = 270000};
         check_both(c, &shape, 0);
     }

@@ -302,6 +302,38 @@ out:
     return status;
 }
 
+enum sx_status conformance_code_values(struct conformance *c, struct sx_tensor *column) {
+    const int64_t rows = column->length;
+    struct sx_tensor coded = {0};
+    struct sx_tensor entries = {.type = column->type,
+                                .length = rows,
+                                .values = column->values,
+                                .values_buffer = sx_buffer_retain(column->values_buffer),
+                                .heap = sx_buffer_retain(column->heap)};
+    struct sx_dict *dict = NULL;
+    enum sx_status status;
+    SX_GO(sx_dict_create(&entries, &dict, &c->error));
+    SX_GO(sx_tensor_create_codes(c->pool, dict, rows, column->valid != NULL, &coded, &c->error));
+    for (int64_t i = 0; i < rows; i++)
+        ((int32_t *)coded.values)[i] = (int32_t)(conformance_random(c) % (uint64_t)rows);
+    if (column->valid)
+        memcpy(coded.valid, column->valid, (size_t)rows);
+    sx_tensor_release(column);
+    *column = coded;
+    coded = (struct sx_tensor){0};
+out:
+    sx_dict_release(dict);
+    sx_tensor_release(&entries);
+    sx_tensor_release(&coded);
+    return status;
+}
+
+void conformance_select(const struct conformance *c, struct sx_tensor *column) {
+    if (column->layout == SX_DICT && !column->valid && column->type.id != SX_TYPE_VARCHAR &&
+        !c->backend->traits.is_host)
+        column->layout = SX_SELECTED;
+}
+
 typedef enum sx_status (*batch_move)(struct sx_stream *stream, const struct sx_batch *batch,
                                      struct sx_batch *out_batch);
 

@@ -2,6 +2,7 @@
  */
 #include <stdlib.h>
 
+#include "group_case.h"
 #include "rows_case.h"
 
 /* A frame as all values, and as what has stayed NARROW in it, on the backend. */
@@ -199,6 +200,70 @@ static enum sx_status check_joins(const struct moved *m) {
     return SX_OK;
 }
 
+/* ---- sums of what is selected ---- */
+
+static bool can_sum(const struct sx_tensor *column) {
+    return !column->valid && column->layout != SX_CONSTANT &&
+           (column->type.id == SX_TYPE_DECIMAL || column->type.id == SX_TYPE_I64 ||
+            column->type.id == SX_TYPE_U64 || column->type.id == SX_TYPE_I128);
+}
+
+static sx_i128 expected_sum(const struct sx_tensor *host) {
+    const bool is_wide = sx_type_bytes(host->type) > sizeof(int64_t);
+    sx_i128 sum = 0;
+    for (int64_t i = 0; i < host->length; i++) {
+        struct sx_scalar value;
+        sx_tensor_scalar(host, i, &value);
+        sum += is_wide ? value.v.i128 : host->type.id == SX_TYPE_U64 ? (sx_i128)value.v.u64 : value.v.i64;
+    }
+    return sum;
+}
+
+/* Two updates, the first of no rows. */
+static enum sx_status sum_selected(const struct moved *m, int k, struct sx_batch *out_host) {
+    const struct sx_backend_ops *ops = &m->c->backend->ops;
+    const struct sx_aggregate_spec specs[] = {group_aggregate_of(SX_AGG_SUM, m->types[k]),
+                                              group_aggregate_of(SX_AGG_COUNT, m->types[k])};
+    const struct sx_group_spec spec = {0, NULL, 2, specs, 1, 0};
+    struct sx_group *group = NULL;
+    struct sx_tensor selected[2] = {0};
+    struct sx_batch batch = {0};
+    int parts;
+    int64_t cursor = 0;
+    enum sx_status status;
+    SX_GO(sx_tensor_select(&m->given.columns[k], &m->order, &selected[0], &m->c->error));
+    sx_tensor_share(&selected[0], &selected[1]);
+    SX_GO(ops->group_create(m->c->stream, &spec, &group));
+    SX_GO(ops->group_update(m->c->stream, group, 0, NULL, selected, NULL, 0));
+    SX_GO(ops->group_update(m->c->stream, group, 0, NULL, selected, NULL, m->given.rows));
+    SX_GO(ops->group_finish(m->c->stream, group, &parts));
+    SX_GO(ops->group_emit(m->c->stream, group, 0, &cursor, 1, &batch));
+    SX_GO(ops->batch_to_host(m->c->stream, &batch, out_host));
+out:
+    sx_batch_release(&batch);
+    sx_tensor_release(&selected[0]);
+    sx_tensor_release(&selected[1]);
+    if (group)
+        ops->group_destroy(m->c->stream, group);
+    return status;
+}
+
+static enum sx_status check_sums(const struct moved *m) {
+    for (int k = 0; k < m->n_columns && !m->c->backend->traits.is_host && m->given.rows > 0; k++) {
+        struct sx_batch host = {0};
+        struct sx_scalar sum, count;
+        if (!can_sum(&m->given.columns[k]))
+            continue;
+        SX_TRY(sum_selected(m, k, &host));
+        sx_tensor_scalar(&host.columns[0], 0, &sum);
+        sx_tensor_scalar(&host.columns[1], 0, &count);
+        CONFORM(m->c, sum.v.i128 == expected_sum(&m->expected.columns[k]), "column %d by a sum", k);
+        CONFORM(m->c, count.v.i64 == m->given.rows, "column %d by a count", k);
+        sx_batch_release(&host);
+    }
+    return SX_OK;
+}
+
 /* ---- all of them ---- */
 
 /* In reverse. */
@@ -253,6 +318,7 @@ enum sx_status rows_check_moved(struct conformance *c, const struct sx_type *typ
     SX_GO(check_gather_columns(&m));
     SX_GO(check_concat(&m));
     SX_GO(check_joins(&m));
+    SX_GO(check_sums(&m));
 out:
     sx_batch_release(&m.given);
     sx_batch_release(&m.expected);

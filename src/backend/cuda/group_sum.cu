@@ -183,8 +183,15 @@ __device__ static inline struct total total_of_lane(const struct total &own, int
             __shfl_down_sync(0xffffffffu, own.rows, by)};
 }
 
+/* Of as many rows. */
+__device__ static inline void add_base(const struct cuda_group_input &input, struct total *total) {
+    const sx_i128 base = input.base_is_unsigned ? (sx_i128)(uint64_t)input.base : (sx_i128)input.base;
+    const sx_i128 of_rows = base * total->rows;
+    merge_total(total, {(sx_u128)of_rows, of_rows < 0 ? ~(group_word)0 : 0, 0});
+}
+
 /* To the group; all threads of the block. */
-__device__ static inline void flush_block(const struct cuda_group_sums &sums, struct total total) {
+__device__ static inline void flush_block(const struct cuda_group_addition &addition, struct total total) {
     __shared__ struct total warps[CUDA_THREADS / CUDA_WARP];
     for (int by = CUDA_WARP / 2; by > 0; by /= 2)
         merge_total(&total, total_of_lane(total, by));
@@ -195,8 +202,9 @@ __device__ static inline void flush_block(const struct cuda_group_sums &sums, st
         return;
     for (int w = 1; w < CUDA_THREADS / CUDA_WARP; w++)
         merge_total(&total, warps[w]);
+    add_base(addition.input, &total);
     const group_word words[] = {(group_word)total.low, (group_word)(total.low >> 64), total.high};
-    flush<sx_i128>(sums, 0, words, 0, total.rows);
+    flush<sx_i128>(addition.sums, 0, words, 0, total.rows);
 }
 
 template <typename T> __device__ static inline void add_value(struct total *total, T value) {
@@ -208,17 +216,23 @@ template <typename T> __device__ static inline void add_value(struct total *tota
 
 /* Rows are of 32 bits in what follows, for which there are registers. */
 
-/* Values as they are, all of which count. */
-template <typename T>
+/* Values as they are, or by their positions (CUDA_DICT), all of which count. */
+template <typename T, bool HAS_POSITIONS>
 __device__ static inline void add_plain(const struct cuda_group_input &input, struct total *total) {
     constexpr int ROWS = sizeof(T) > 8 ? ONE_ROWS / 2 : ONE_ROWS;
-    const T *values = (const T *)input.values.values;
+    const T *values = (const T *)(HAS_POSITIONS ? input.values.dict : input.values.values);
     const uint32_t n = (uint32_t)input.rows.n, step = (uint32_t)cuda_threads();
     for (uint32_t row = (uint32_t)cuda_thread(); row < n; row += ROWS * step) {
+        uint32_t at[ROWS];
         T read[ROWS];
         for (int i = 0; i < ROWS; i++) {
+            at[i] = row + i * step;
+            if constexpr (HAS_POSITIONS)
+                at[i] = at[i] < n ? ((const uint32_t *)input.values.values)[at[i]] : 0;
+        }
+        for (int i = 0; i < ROWS; i++) {
             const bool is_there = row + i * step < n;
-            read[i] = is_there ? values[row + i * step] : (T)0;
+            read[i] = is_there ? values[at[i]] : (T)0;
             total->rows += is_there;
         }
         for (int i = 0; i < ROWS; i++)
@@ -239,13 +253,17 @@ __device__ static inline void add_taken(const struct cuda_group_input &input, st
 
 /* This thread's share of the rows. */
 template <typename T> __device__ static inline struct total total_of(const struct cuda_group_input &input) {
-    const bool is_plain = input.values.layout == CUDA_FLAT && !input.values.valid && !input.has_filter &&
+    const bool is_plain = input.values.layout != CUDA_CONSTANT && !input.values.valid && !input.has_filter &&
                           !input.all_null && words_of<T>::value > 0;
     struct total total = {};
     if (!is_plain)
         add_taken<T>(input, &total);
-    else if constexpr (words_of<T>::value > 0)
-        add_plain<T>(input, &total);
+    else if constexpr (words_of<T>::value > 0) {
+        if (input.values.layout == CUDA_DICT)
+            add_plain<T, true>(input, &total);
+        else
+            add_plain<T, false>(input, &total);
+    }
     return total;
 }
 
@@ -269,7 +287,7 @@ static_assert(sizeof(struct cuda_group_additions) <= 4096, "a kernel's arguments
 __global__ void __launch_bounds__(CUDA_THREADS, ONE_BLOCKS)
     sum_one(const __grid_constant__ struct cuda_group_additions additions) {
     const struct cuda_group_addition &addition = additions.of[blockIdx.y];
-    flush_block(addition.sums, total_of_any(addition.input));
+    flush_block(addition, total_of_any(addition.input));
 }
 
 /* Of one addition. All of them fill the device once: what a block does at its end takes as long as some of

@@ -19,6 +19,14 @@ static bool is_left_alone(const struct update *update, int a) {
     return update->inputs[a].length < 0;
 }
 
+/* Of NARROW entries the offsets are read: as unsigned integers of half the width. */
+static void read_offsets(const struct cuda_group_aggregate *aggregate, const struct sx_tensor *entries,
+                         struct cuda_group_input *input) {
+    input->values.phys = sx_type_bytes(entries->type) > sizeof(uint64_t) ? SX_PHYS_U64 : SX_PHYS_U32;
+    input->base = entries->base;
+    input->base_is_unsigned = aggregate->phys == SX_PHYS_U64;
+}
+
 /* What aggregate a reads; without group numbers until the search has ended. */
 static struct cuda_group_input input_of(const struct update *update, int a) {
     const struct cuda_group_aggregate *aggregate = &update->group->aggregates[a];
@@ -36,6 +44,8 @@ static struct cuda_group_input input_of(const struct update *update, int a) {
     if (!input.all_null)
         input.values = cuda_column_of(values);
     input.values.phys = (int32_t)aggregate->phys;
+    if (values->layout == SX_SELECTED && values->dict->values.layout == SX_NARROW)
+        read_offsets(aggregate, &values->dict->values, &input);
     return input;
 }
 

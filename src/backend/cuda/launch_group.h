@@ -108,6 +108,8 @@ void cuda_group_number_runs(cudaStream_t stream, const uint8_t *flags, struct cu
 struct cuda_group_input {
     struct cuda_column values;
     struct cuda_column filter;
+    int64_t base; /* what each value is more than `values` says: of sums of integers without keys */
+    bool base_is_unsigned;
     bool has_filter;
     bool counts_nulls; /* COUNT_STAR, FIRST */
     bool all_null;     /* no value is read */

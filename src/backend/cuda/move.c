@@ -6,14 +6,24 @@
 
 /* ---- what kernels get ---- */
 
+static enum cuda_layout layout_of(const struct sx_tensor *tensor) {
+    switch (tensor->layout) {
+    case SX_DICT:
+    case SX_SELECTED: return CUDA_DICT;
+    case SX_CONSTANT: return CUDA_CONSTANT;
+    case SX_FLAT:
+    case SX_NARROW: break;
+    }
+    return CUDA_FLAT;
+}
+
 struct cuda_column cuda_column_of(const struct sx_tensor *tensor) {
+    const enum cuda_layout layout = layout_of(tensor);
     return (struct cuda_column){
         .values = tensor->values,
         .valid = tensor->valid,
-        .dict = tensor->layout == SX_DICT ? tensor->dict->values.values : NULL,
-        .layout = (int32_t)(tensor->layout == SX_DICT       ? CUDA_DICT
-                            : tensor->layout == SX_CONSTANT ? CUDA_CONSTANT
-                                                            : CUDA_FLAT),
+        .dict = layout == CUDA_DICT ? tensor->dict->values.values : NULL,
+        .layout = (int32_t)layout,
         .phys = (int32_t)sx_type_phys(tensor->type),
     };
 }
