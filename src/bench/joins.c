@@ -8,15 +8,15 @@ enum { MOST_PAYLOAD = 4, FIRST_BUILD_COLUMN = 1, SLOT_BYTES = 8 /* two of four *
 /* Keys are multiples of it, so that they are no range. */
 static const int64_t spread = 2654435761;
 
-/* `column` numbers times `spread`: keys of which there are so many. */
+/* Numbers times `spread`: keys of which there are so many (0: as many as numbers, and none may be NULL). */
 static enum sx_status spread_keys(struct bench_worker *worker, const struct sx_tensor *numbers,
                                   int64_t values, struct sx_tensor *out_keys) {
     struct bench_program p = {0};
     const struct sx_type type = sx_type_of(SX_TYPE_I64);
     const int32_t in = bench_input(&p, type), most = bench_number(&p, type, values),
                   factor = bench_number(&p, type, spread);
-    bench_output(&p,
-                 bench_call(&p, SX_FN_MUL, type, bench_call(&p, SX_FN_MOD, type, in, most, 0), factor, 0));
+    const int32_t number = values > 0 ? bench_call(&p, SX_FN_MOD, type, in, most, 0) : in;
+    bench_output(&p, bench_call(&p, SX_FN_MUL, type, number, factor, 0));
     return bench_apply(worker, &p, numbers, out_keys);
 }
 
@@ -36,7 +36,7 @@ static enum sx_status make_build_side(struct bench_worker *worker, const struct 
     struct sx_tensor numbers = {0};
     enum sx_status status;
     SX_GO(worker->bench->ops->iota(worker->stream, SX_TYPE_I64, first, rows, &numbers));
-    SX_GO(spread_keys(worker, &numbers, n_keys(c), &out_columns[0]));
+    SX_GO(spread_keys(worker, &numbers, c->copies > 1 ? n_keys(c) : 0, &out_columns[0]));
     for (int k = 0; k < c->n_payload; k++)
         SX_GO(bench_values(worker, sx_type_of(SX_TYPE_I64), 1000000, ((int64_t)k << 50) + first, rows,
                            &out_columns[1 + k]));
@@ -88,6 +88,12 @@ static enum sx_status create(struct bench *bench, struct bench_case *c) {
     const struct sx_join_spec spec = {1,       &number, &null_equal,     c->n_payload,
                                       payload, false,   bench->n_workers};
     return bench->ops->join_create(bench->workers[0].stream, &spec, &c->join);
+}
+
+static enum sx_status create_expecting(struct bench *bench, struct bench_case *c) {
+    SX_TRY(create(bench, c));
+    bench->ops->join_expect(c->join, c->count);
+    return SX_OK;
 }
 
 static enum sx_status build(struct bench *bench, struct bench_case *c) {
@@ -158,10 +164,13 @@ static struct bench_case join_case(const char *primitive, int64_t rows, int64_t 
                                .end = destroy};
 }
 
-static void measure_build(struct bench *bench, int64_t build_rows, int copies, int n_payload) {
-    struct bench_case c = join_case("join_build", build_rows, build_rows, copies, n_payload);
+/* As the rows come, and where their number is known before. */
+static void measure_build(struct bench *bench, int64_t build_rows, int copies, int n_payload,
+                          bool is_expected) {
+    struct bench_case c = join_case(is_expected ? "join_build, expected" : "join_build", build_rows,
+                                    build_rows, copies, n_payload);
     c.n_columns = 0;
-    c.begin = create;
+    c.begin = is_expected ? create_expecting : create;
     c.run = build;
     c.bytes = (8 + SLOT_BYTES + 8 + n_payload * 16) * (double)build_rows;
     name(&c);
@@ -193,7 +202,7 @@ static void measure_filter(struct bench *bench, int64_t rows, int64_t build_rows
 static void measure_one_key(struct bench *bench, int64_t rows) {
     enum { MOST_BUILD_ROWS = 1000000 };
     const int build_rows = rows < MOST_BUILD_ROWS ? (int)rows : MOST_BUILD_ROWS;
-    measure_build(bench, build_rows, build_rows, 1);
+    measure_build(bench, build_rows, build_rows, 1, false);
     measure_take(bench, rows / build_rows, build_rows, build_rows, 1);
 }
 
@@ -205,7 +214,9 @@ void bench_joins(struct bench *bench, int64_t rows) {
             break;
         for (int copies = 1; copies <= 10; copies += 9)
             for (int n_payload = 1; n_payload <= MOST_PAYLOAD; n_payload += MOST_PAYLOAD - 1) {
-                measure_build(bench, build_rows, copies, n_payload);
+                measure_build(bench, build_rows, copies, n_payload, false);
+                if (copies == 1)
+                    measure_build(bench, build_rows, copies, n_payload, true);
                 measure_take(bench, rows, build_rows, copies, n_payload);
             }
         measure_filter(bench, rows, build_rows);

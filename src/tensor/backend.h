@@ -289,9 +289,9 @@ struct sx_backend_ops {
     /* The frame of `bytes` bytes at the begin of a buffer of the backend's memory, which no work writes any
      * more, as a batch that keeps the buffer: values are not copied, but for PACKED columns and NARROW ones.
      * The latter may stay NARROW where are_moved[c] (NULL: nowhere) says that nothing but gather,
-     * gather_columns, concat, or join_append as payload, gets the column. Views of strings are changed in
-     * the frame, once. SX_INTERNAL: it is no such frame; what is within columns may be told at the next
-     * synchronisation. */
+     * gather_columns, concat, or join_append as payload, gets the column, or SELECTED rows of it. Views of
+     * strings are changed in the frame, once. SX_INTERNAL: it is no such frame; what is within columns may be
+     * told at the next synchronisation. */
     SX_MUST_CHECK enum sx_status (*rows_unpack)(struct sx_stream *stream, struct sx_buffer *frame,
                                                 size_t bytes, const struct sx_type *types, int n_columns,
                                                 const bool *are_moved, struct sx_batch *out_batch,

@@ -58,7 +58,7 @@ enum sx_status join_expect_cases(struct conformance *c) {
         NARROW_ROWS = 3200,  /* whose slots are narrow, but for room of 4096 */
         MANY_ROWS = 1300000, /* enough for a GPU */
     };
-    const enum sx_type_id types[] = {SX_TYPE_I32,  SX_TYPE_I64,     SX_TYPE_U32,
+    const enum sx_type_id types[] = {SX_TYPE_I32,  SX_TYPE_I64,     SX_TYPE_U32,      SX_TYPE_U64,
                                      SX_TYPE_DATE, SX_TYPE_DECIMAL, SX_TYPE_TIMESTAMP};
     for (size_t t = 0; t < sizeof types / sizeof types[0]; t++) {
         const struct sx_type type = {types[t], types[t] == SX_TYPE_DECIMAL ? 15 : 0, 0};
