@@ -145,9 +145,9 @@ static enum sx_status use_filter(struct bench_worker *worker, struct bench_case 
 
 /* ---- cases ---- */
 
-static void name(struct bench_case *c) {
+static void name(struct bench_case *c, const char *more) {
     const char *keys = c->copies == c->count ? "one key" : c->copies > 1 ? "10 a key" : "unique";
-    bench_name(c, "%lld build rows, %s, payload %d", (long long)c->count, keys, c->n_payload);
+    bench_name(c, "%lld build rows, %s, payload %d%s", (long long)c->count, keys, c->n_payload, more);
 }
 
 static struct bench_case join_case(const char *primitive, int64_t rows, int64_t build_rows, int copies,
@@ -167,13 +167,12 @@ static struct bench_case join_case(const char *primitive, int64_t rows, int64_t 
 /* As the rows come, and where their number is known before. */
 static void measure_build(struct bench *bench, int64_t build_rows, int copies, int n_payload,
                           bool is_expected) {
-    struct bench_case c = join_case(is_expected ? "join_build, expected" : "join_build", build_rows,
-                                    build_rows, copies, n_payload);
+    struct bench_case c = join_case("join_build", build_rows, build_rows, copies, n_payload);
     c.n_columns = 0;
     c.begin = is_expected ? create_expecting : create;
     c.run = build;
     c.bytes = (8 + SLOT_BYTES + 8 + n_payload * 16) * (double)build_rows;
-    name(&c);
+    name(&c, is_expected ? ", expected" : "");
     bench_measure(bench, &c);
 }
 
@@ -186,7 +185,7 @@ static void measure_take(struct bench *bench, int64_t rows, int64_t build_rows, 
     const double pairs = (double)copies * (double)n_keys(&c) / (double)n_probe_keys(&c);
     const double taken = sector > 0 ? sector * ceil(row / sector) : row;
     c.bytes = (8 + sector + pairs * (taken + 4 + n_payload * 8)) * (double)rows;
-    name(&c);
+    name(&c, "");
     bench_measure(bench, &c);
 }
 
@@ -194,7 +193,7 @@ static void measure_filter(struct bench *bench, int64_t rows, int64_t build_rows
     struct bench_case c = join_case("join_filter", rows, build_rows, 1, 0);
     c.use = use_filter;
     c.bytes = (8 + bench_sector(bench, (double)build_rows * FILTER_BYTES) + 0.5 * 4) * (double)rows;
-    name(&c);
+    name(&c, "");
     bench_measure(bench, &c);
 }
 
