@@ -66,6 +66,9 @@ void conform_group_order(struct conformance *c);
 
 /* ---- group_one.c ---- */
 
+/* SUM and COUNT, without keys, of a column in the backend's memory, after an update of no rows. */
+SX_MUST_CHECK enum sx_status group_sum_and_count(struct conformance *c, const struct sx_tensor *column,
+                                                 struct sx_batch *out_host);
 void conform_group_one(struct conformance *c);
 
 #endif

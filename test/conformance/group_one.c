@@ -86,29 +86,37 @@ static void conform_many_rows(struct conformance *c) {
 
 /* ---- one sum ---- */
 
-static enum sx_status sum_of(struct conformance *c, const struct sx_tensor *values,
-                             struct sx_batch *out_host) {
+enum sx_status group_sum_and_count(struct conformance *c, const struct sx_tensor *column,
+                                   struct sx_batch *out_host) {
     const struct sx_backend_ops *ops = &c->backend->ops;
-    const struct sx_aggregate_spec sum = group_aggregate_of(SX_AGG_SUM, values->type);
-    const struct sx_group_spec spec = {0, NULL, 1, &sum, 1, 0};
+    const struct sx_aggregate_spec specs[] = {group_aggregate_of(SX_AGG_SUM, column->type),
+                                              group_aggregate_of(SX_AGG_COUNT, column->type)};
+    const struct sx_group_spec spec = {0, NULL, 2, specs, 1, 0};
+    const struct sx_tensor inputs[] = {*column, *column}; /* borrowed */
     struct sx_group *group = NULL;
-    struct sx_tensor sent = {0};
     struct sx_batch batch = {0};
     int parts;
     int64_t cursor = 0;
     enum sx_status status;
-    SX_GO(conformance_send(c, values, &sent));
     SX_GO(ops->group_create(c->stream, &spec, &group));
-    SX_GO(ops->group_update(c->stream, group, 0, NULL, &sent, NULL, 0));
-    SX_GO(ops->group_update(c->stream, group, 0, NULL, &sent, NULL, sent.length));
+    SX_GO(ops->group_update(c->stream, group, 0, NULL, inputs, NULL, 0));
+    SX_GO(ops->group_update(c->stream, group, 0, NULL, inputs, NULL, column->length));
     SX_GO(ops->group_finish(c->stream, group, &parts));
     SX_GO(ops->group_emit(c->stream, group, 0, &cursor, 1, &batch));
     SX_GO(ops->batch_to_host(c->stream, &batch, out_host));
 out:
     sx_batch_release(&batch);
-    sx_tensor_release(&sent);
     if (group)
         ops->group_destroy(c->stream, group);
+    return status;
+}
+
+static enum sx_status sum_of(struct conformance *c, const struct sx_tensor *values,
+                             struct sx_batch *out_host) {
+    struct sx_tensor sent;
+    SX_TRY(conformance_send(c, values, &sent));
+    const enum sx_status status = group_sum_and_count(c, &sent, out_host);
+    sx_tensor_release(&sent);
     return status;
 }
 

@@ -219,32 +219,11 @@ static sx_i128 expected_sum(const struct sx_tensor *host) {
     return sum;
 }
 
-/* Two updates, the first of no rows. */
 static enum sx_status sum_selected(const struct moved *m, int k, struct sx_batch *out_host) {
-    const struct sx_backend_ops *ops = &m->c->backend->ops;
-    const struct sx_aggregate_spec specs[] = {group_aggregate_of(SX_AGG_SUM, m->types[k]),
-                                              group_aggregate_of(SX_AGG_COUNT, m->types[k])};
-    const struct sx_group_spec spec = {0, NULL, 2, specs, 1, 0};
-    struct sx_group *group = NULL;
-    struct sx_tensor selected[2] = {0};
-    struct sx_batch batch = {0};
-    int parts;
-    int64_t cursor = 0;
-    enum sx_status status;
-    SX_GO(sx_tensor_select(&m->given.columns[k], &m->order, &selected[0], &m->c->error));
-    sx_tensor_share(&selected[0], &selected[1]);
-    SX_GO(ops->group_create(m->c->stream, &spec, &group));
-    SX_GO(ops->group_update(m->c->stream, group, 0, NULL, selected, NULL, 0));
-    SX_GO(ops->group_update(m->c->stream, group, 0, NULL, selected, NULL, m->given.rows));
-    SX_GO(ops->group_finish(m->c->stream, group, &parts));
-    SX_GO(ops->group_emit(m->c->stream, group, 0, &cursor, 1, &batch));
-    SX_GO(ops->batch_to_host(m->c->stream, &batch, out_host));
-out:
-    sx_batch_release(&batch);
-    sx_tensor_release(&selected[0]);
-    sx_tensor_release(&selected[1]);
-    if (group)
-        ops->group_destroy(m->c->stream, group);
+    struct sx_tensor selected;
+    SX_TRY(sx_tensor_select(&m->given.columns[k], &m->order, &selected, &m->c->error));
+    const enum sx_status status = group_sum_and_count(m->c, &selected, out_host);
+    sx_tensor_release(&selected);
     return status;
 }
 
