@@ -79,7 +79,8 @@ enum sx_status sx_bench_link_create(const struct sx_bench_exchange_options *opti
     if (status == SX_OK)
         status = allocate(bench, (size_t)options->message_bytes, error);
     if (status == SX_OK) /* which is not to be timed */
-        status = link->ops->connect(link, sx_link_gives_up, options->net, error);
+        status = sx_link_outcome(options->net,
+                                 link->ops->connect(link, sx_link_gives_up, options->net, error), error);
     if (status == SX_OK)
         *out_link = bench;
     else
@@ -91,8 +92,9 @@ enum sx_status sx_bench_link_run(struct sx_bench_link *bench, struct sx_error *e
     struct sx_link *link = sx_net_get_link(bench->net);
     for (int64_t left = bench->count; left > 0; left -= bench->group) {
         const int n = (int)(left < bench->group ? left : bench->group) * bench->others;
-        SX_TRY(
-            sx_link_exchange(link, bench->sends, n, bench->receives, n, sx_link_gives_up, bench->net, error));
+        const enum sx_status status =
+            sx_link_exchange(link, bench->sends, n, bench->receives, n, sx_link_gives_up, bench->net, error);
+        SX_TRY(sx_link_outcome(bench->net, status, error));
     }
     return SX_OK;
 }

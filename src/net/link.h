@@ -61,6 +61,13 @@ static inline bool sx_link_gives_up(void *net) {
     return sx_net_check(net, NULL) != SX_OK;
 }
 
+/* What such a call ends with: the net's failure, where it was given up for that. */
+SX_MUST_CHECK static inline enum sx_status sx_link_outcome(struct sx_net *net, enum sx_status status,
+                                                           struct sx_error *error) {
+    const enum sx_status failure = status == SX_RANK_LOST ? sx_net_check(net, error) : SX_OK;
+    return failure != SX_OK ? failure : status;
+}
+
 /* A round on its own, of all ranks. */
 SX_MUST_CHECK static inline enum sx_status sx_link_exchange(struct sx_link *link,
                                                             const struct sx_link_part *sends, int n_sends,

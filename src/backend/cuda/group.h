@@ -54,8 +54,10 @@ enum cuda_group_order { CUDA_GROUP_ORDER_UNKNOWN, CUDA_GROUP_IN_ORDER, CUDA_GROU
 
 struct sx_group {
     pthread_mutex_t lock; /* held during an update */
-    bool is_broken;       /* an update failed half-way: the table may lead into its batch */
     cudaEvent_t turn;     /* the last update's end: the next one's stream waits for it */
+    /* Of an update that failed half-way: the table may lead into its batch. All later ones fail with it, too,
+     * so that the query's error is this one, whichever worker is the first to report. */
+    struct sx_error failure;
     int n_keys;
     struct cuda_group_key_store *keys;
     int n_aggregates;

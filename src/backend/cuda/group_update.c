@@ -345,13 +345,13 @@ enum sx_status sx_cuda_group_update(struct sx_stream *base, struct sx_group *gro
     atomic_fetch_add(&group->rows_waiting, rows);
     pthread_mutex_lock(&group->lock);
     atomic_fetch_sub(&group->rows_waiting, rows);
-    enum sx_status status = group->is_broken
-                                ? sx_error_set(&base->error, SX_CANCELLED, "another worker has failed")
-                                : cuda_group_take_turn(stream, group);
-    if (status == SX_OK) {
+    const enum sx_status failed = group->failure.status;
+    enum sx_status status = failed ? sx_error_set(&base->error, failed, "%s", group->failure.text)
+                                   : cuda_group_take_turn(stream, group);
+    if (status == SX_OK)
         status = found == SX_OK ? run_update(&update) : found;
-        group->is_broken = status != SX_OK;
-    }
+    if (status != SX_OK && !failed)
+        group->failure = base->error;
     cuda_group_search_release(group, &update.search);
     if (group->turn) {
         const cudaError_t ended = cudaEventRecord(group->turn, stream->handle);
