@@ -155,6 +155,7 @@ SX_MUST_CHECK enum sx_status cuda_upload_later(struct cuda_stream *stream, struc
 SX_MUST_CHECK enum sx_status cuda_uploads_issue(struct cuda_stream *stream, struct cuda_copies *uploads);
 /* Downloads that are waited for together. */
 struct cuda_downloads {
+    struct cuda_copies copies; /* that are still to be issued */
     int n;
     struct cuda_landing {
         void *to;
@@ -162,8 +163,8 @@ struct cuda_downloads {
         size_t bytes;
     } landings[CUDA_DOWNLOADS];
 };
-/* As cuda_download, but `to` has the bytes when cuda_downloads_land has returned; nothing may be uploaded,
- * and nothing waited for, in between. */
+/* As cuda_download, but `to` has the bytes when cuda_downloads_land has returned; until then nothing may be
+ * uploaded, nothing waited for, and the device's bytes stay. */
 SX_MUST_CHECK enum sx_status cuda_download_later(struct cuda_stream *stream, struct cuda_downloads *downloads,
                                                  void *to, const void *device, size_t bytes, const char *why);
 /* Synchronises; the list is empty then. */

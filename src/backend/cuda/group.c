@@ -6,7 +6,7 @@
 
 /* ---- arrays ---- */
 
-enum sx_status cuda_group_moves_issue(struct cuda_stream *stream, struct cuda_group_moves *moves) {
+static enum sx_status issue_copies(struct cuda_stream *stream, struct cuda_group_moves *moves) {
     enum sx_status status = SX_OK;
     if (moves->copies.n > 0) {
         cuda_copy_several(stream->handle, &moves->copies);
@@ -18,29 +18,69 @@ enum sx_status cuda_group_moves_issue(struct cuda_stream *stream, struct cuda_gr
     return status;
 }
 
-enum sx_status cuda_group_array_grow(struct cuda_stream *stream, struct cuda_group_array *array, int64_t used,
-                                     int64_t capacity, bool zeroed, struct cuda_group_moves *moves) {
-    const size_t old_bytes = array->buffer ? (size_t)used * array->width : 0;
-    const size_t new_bytes = (size_t)capacity * array->width;
+static void move_array(const struct cuda_group_growth *growth, struct sx_buffer *buffer, char *data,
+                       struct cuda_group_moves *moves) {
+    struct cuda_group_array *array = growth->array;
     struct cuda_copies *copies = &moves->copies;
-    struct sx_buffer *grown;
-    if (array->width == 0)
+    if (growth->used_bytes > 0)
+        copies->of[copies->n++] = (struct cuda_copy){data, array->data, (int64_t)growth->used_bytes};
+    if (growth->is_zeroed && growth->bytes > growth->used_bytes)
+        copies->of[copies->n++] = (struct cuda_copy){data + growth->used_bytes, NULL,
+                                                     (int64_t)(growth->bytes - growth->used_bytes)};
+    moves->left[moves->n_left++] = array->buffer;
+    array->buffer = sx_buffer_retain(buffer);
+    array->data = data;
+}
+
+/* Where an array begins in a buffer, for its elements and for copies by words. */
+static size_t aligned(size_t bytes) {
+    enum { ALIGNMENT = 256 };
+    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+/* In one buffer. */
+static enum sx_status make_room(struct cuda_stream *stream, struct cuda_group_moves *moves) {
+    const int n = moves->n_growing;
+    const size_t bytes = moves->growing_bytes;
+    struct sx_buffer *buffer;
+    moves->n_growing = 0;
+    moves->growing_bytes = 0;
+    if (n == 0)
         return SX_OK;
-    if (copies->n + 2 > CUDA_COPIES || moves->n_left == CUDA_COPIES)
-        SX_TRY(cuda_group_moves_issue(stream, moves));
-    enum sx_status status = cuda_shared_create(stream, new_bytes, &grown);
+    if (moves->copies.n + 2 * n > CUDA_COPIES || moves->n_left + n > CUDA_COPIES)
+        SX_TRY(issue_copies(stream, moves));
+    enum sx_status status = cuda_shared_create(stream, bytes, &buffer);
     if (status == SX_OUT_OF_MEMORY && moves->n_left > 0) {
-        SX_TRY(cuda_group_moves_issue(stream, moves));
-        status = cuda_shared_create(stream, new_bytes, &grown);
+        SX_TRY(issue_copies(stream, moves));
+        status = cuda_shared_create(stream, bytes, &buffer);
     }
     SX_TRY(status);
-    if (old_bytes > 0)
-        copies->of[copies->n++] = (struct cuda_copy){grown->data, array->buffer->data, (int64_t)old_bytes};
-    if (zeroed && new_bytes > old_bytes)
-        copies->of[copies->n++] =
-            (struct cuda_copy){(char *)grown->data + old_bytes, NULL, (int64_t)(new_bytes - old_bytes)};
-    moves->left[moves->n_left++] = array->buffer;
-    array->buffer = grown;
+    size_t at = 0;
+    for (int i = 0; i < n; i++) {
+        move_array(&moves->growing[i], buffer, (char *)buffer->data + at, moves);
+        at += aligned(moves->growing[i].bytes);
+    }
+    sx_buffer_release(buffer);
+    return SX_OK;
+}
+
+enum sx_status cuda_group_moves_issue(struct cuda_stream *stream, struct cuda_group_moves *moves) {
+    const enum sx_status made = make_room(stream, moves);
+    const enum sx_status issued = issue_copies(stream, moves);
+    return made == SX_OK ? issued : made;
+}
+
+enum sx_status cuda_group_array_grow(struct cuda_stream *stream, struct cuda_group_array *array, int64_t used,
+                                     int64_t capacity, bool zeroed, struct cuda_group_moves *moves) {
+    enum { TOGETHER_BYTES = 4 << 20 };
+    const size_t bytes = (size_t)capacity * array->width;
+    if (array->width == 0)
+        return SX_OK;
+    if (moves->n_growing == CUDA_GROUP_GROWING || moves->growing_bytes + bytes > TOGETHER_BYTES)
+        SX_TRY(make_room(stream, moves));
+    moves->growing[moves->n_growing++] =
+        (struct cuda_group_growth){array, array->buffer ? (size_t)used * array->width : 0, bytes, zeroed};
+    moves->growing_bytes += aligned(bytes);
     return SX_OK;
 }
 
@@ -89,22 +129,29 @@ static enum sx_status grow_states(struct cuda_stream *stream, struct sx_group *g
         for (int i = 0; i < CUDA_GROUP_STATE_ARRAYS; i++)
             SX_TRY(cuda_group_array_grow(stream, arrays[i], group->state_capacity, capacity, true, moves));
     }
+    SX_TRY(cuda_group_moves_issue(stream, moves));
     group->state_capacity = capacity;
     return SX_OK;
 }
 
+/* Also after an error nothing is left to be moved: what has room does so now. */
+static enum sx_status try_grow(struct cuda_stream *stream, struct sx_group *group, int64_t capacity,
+                               cuda_group_grow_some *grow) {
+    struct cuda_group_moves moves = {.n_left = 0};
+    const enum sx_status status = grow(stream, group, capacity, &moves);
+    moves.n_growing = 0;
+    const enum sx_status issued = cuda_group_moves_issue(stream, &moves);
+    return status == SX_OK ? issued : status;
+}
+
 enum sx_status cuda_group_grow(struct cuda_stream *stream, struct sx_group *group, int64_t capacity,
-                               int64_t n_groups, cuda_group_growth *grow) {
+                               int64_t n_groups, cuda_group_grow_some *grow) {
     if (n_groups <= capacity)
         return SX_OK;
     const int64_t more = cuda_group_capacity(capacity, n_groups, cuda_group_expected(group, n_groups));
     const int64_t least = cuda_group_capacity(capacity, n_groups, n_groups);
-    struct cuda_group_moves moves = {.n_left = 0};
-    enum sx_status status = grow(stream, group, more, &moves);
-    if (status == SX_OUT_OF_MEMORY && least < more)
-        status = grow(stream, group, least, &moves);
-    const enum sx_status issued = cuda_group_moves_issue(stream, &moves);
-    return status == SX_OK ? issued : status;
+    const enum sx_status status = try_grow(stream, group, more, grow);
+    return status == SX_OUT_OF_MEMORY && least < more ? try_grow(stream, group, least, grow) : status;
 }
 
 enum sx_status cuda_group_grow_states(struct cuda_stream *stream, struct sx_group *group, int64_t n_groups) {
@@ -151,11 +198,11 @@ bool cuda_group_is_float(const struct cuda_group_aggregate *aggregate) {
 
 struct cuda_group_sum cuda_group_sum_of(const struct cuda_group_aggregate *aggregate) {
     return (struct cuda_group_sum){
-        .words = aggregate->states.buffer ? aggregate->states.buffer->data : NULL,
+        .words = aggregate->states.data,
         .n_words = (int32_t)(aggregate->states.width / sizeof(uint64_t)),
         .first_word = aggregate->first_word,
-        .counts = aggregate->counts.buffer ? aggregate->counts.buffer->data : NULL,
-        .flags = aggregate->seen.buffer ? aggregate->seen.buffer->data : NULL,
+        .counts = aggregate->counts.data,
+        .flags = aggregate->seen.data,
         .flag_bytes = (int32_t)aggregate->seen.width,
     };
 }

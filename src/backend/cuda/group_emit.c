@@ -25,13 +25,25 @@ static enum sx_status describe_overflow(struct cuda_stream *stream, const struct
     return sx_error_set(&stream->base.error, SX_QUERY, "Overflow in HUGEINT addition: %s + %s", text, rest);
 }
 
+static void launch_checks(struct cuda_stream *stream, const struct sx_group *group,
+                          struct cuda_group_checks *checks) {
+    if (checks->n > 0)
+        cuda_group_check_sums(stream->handle, checks, group->n_groups, stream->control);
+    checks->n = 0;
+}
+
 static enum sx_status check_sums(struct cuda_stream *stream, const struct sx_group *group) {
-    for (int a = 0; a < group->n_aggregates; a++) {
+    struct cuda_group_checks checks;
+    checks.n = 0;
+    for (int a = 0; a < group->n_aggregates && group->n_groups > 0; a++) {
         const struct cuda_group_aggregate *aggregate = &group->aggregates[a];
-        if (aggregate->kind == CUDA_GROUP_SUM && aggregate->phys == SX_PHYS_I128 && group->n_groups > 0)
-            cuda_group_check_sums(stream->handle, cuda_group_sum_of(aggregate), group->n_groups,
-                                  stream->control);
+        if (aggregate->kind != CUDA_GROUP_SUM || aggregate->phys != SX_PHYS_I128)
+            continue;
+        if (checks.n == CUDA_GROUP_RESULTS)
+            launch_checks(stream, group, &checks);
+        checks.of[checks.n++] = cuda_group_sum_of(aggregate);
     }
+    launch_checks(stream, group, &checks);
     return cuda_launched(stream, "checking sums");
 }
 
@@ -50,6 +62,7 @@ enum sx_status sx_cuda_group_finish(struct sx_stream *base, struct sx_group *gro
     sx_buffer_release(group->hashes.buffer);
     group->slots = NULL;
     group->hashes.buffer = NULL;
+    group->hashes.data = NULL;
     SX_TRY(cuda_group_join_heaps(stream, group));
     const int64_t parts = (group->n_groups + PART_GROUPS - 1) / PART_GROUPS;
     *out_parts = parts > 1 ? (int)parts : 1;
@@ -92,7 +105,7 @@ static void share_values(const struct slice *slice, const struct cuda_group_arra
         .type = type,
         .layout = SX_FLAT,
         .length = slice->n,
-        .values = (char *)array->buffer->data + (size_t)slice->first * array->width,
+        .values = (char *)array->data + (size_t)slice->first * array->width,
         .values_buffer = sx_buffer_retain(array->buffer),
     };
     if (type.id == SX_TYPE_VARCHAR)
@@ -102,7 +115,7 @@ static void share_values(const struct slice *slice, const struct cuda_group_arra
 static void emit_key(const struct slice *slice, const struct cuda_group_key_store *key,
                      struct sx_tensor *out_column) {
     share_values(slice, &key->values, key->type, out_column);
-    out_column->valid = (uint8_t *)key->valid.buffer->data + slice->first;
+    out_column->valid = (uint8_t *)key->valid.data + slice->first;
     out_column->valid_buffer = sx_buffer_retain(key->valid.buffer);
 }
 
@@ -128,7 +141,7 @@ static void compute(const struct slice *slice, const struct cuda_group_aggregate
         return;
     }
     if (aggregate->kind == CUDA_GROUP_BEST)
-        cuda_group_emit_best(handle, aggregate->states.buffer->data, (int32_t)aggregate->phys,
+        cuda_group_emit_best(handle, aggregate->states.data, (int32_t)aggregate->phys,
                              aggregate->spec.function == SX_AGG_MAX, slice->first, slice->n, column->values);
     emit_later(slice, aggregate, column);
 }

@@ -101,7 +101,10 @@ __global__ void emit_average(struct cuda_group_sum sum, double scale, bool is_sm
     }
 }
 
-__global__ void check_sums(struct cuda_group_sum sum, int64_t n, struct cuda_control *control) {
+/* A block is of one sum, blockIdx.y. */
+__global__ void check_sums(const __grid_constant__ struct cuda_group_checks checks, int64_t n,
+                           struct cuda_control *control) {
+    const struct cuda_group_sum &sum = checks.of[blockIdx.y];
     for (int64_t group = cuda_thread(); group < n; group += cuda_threads()) {
         const group_word *words = sum.words + group * sum.n_words;
         if (words[2] == (group_word)((int64_t)words[1] >> 63))
@@ -155,8 +158,9 @@ void cuda_group_emit_best(cudaStream_t stream, const unsigned long long *best, i
                   n, (decltype(zero) *)out);
     });
 }
-void cuda_group_check_sums(cudaStream_t stream, struct cuda_group_sum sum, int64_t n,
+void cuda_group_check_sums(cudaStream_t stream, const struct cuda_group_checks *checks, int64_t n,
                            struct cuda_control *control) {
-    SX_LAUNCH(check_sums, cuda_blocks(n), CUDA_THREADS, 0, stream, sum, n, control);
+    const dim3 blocks = {cuda_blocks(n), (unsigned)checks->n};
+    SX_LAUNCH(check_sums, blocks, CUDA_THREADS, 0, stream, *checks, n, control);
 }
 }

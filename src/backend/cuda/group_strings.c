@@ -91,9 +91,8 @@ enum sx_status cuda_group_copy_strings(struct cuda_stream *stream, struct sx_gro
         for (int k = 0; k < group->n_keys; k++) {
             if (!is_copied(group, borrowed, k))
                 continue;
-            struct sx_string *views =
-                (struct sx_string *)group->keys[k].values.buffer->data + group->n_groups;
-            const uint8_t *valid = (uint8_t *)group->keys[k].valid.buffer->data + group->n_groups;
+            struct sx_string *views = (struct sx_string *)group->keys[k].values.data + group->n_groups;
+            const uint8_t *valid = (uint8_t *)group->keys[k].valid.data + group->n_groups;
             if (pass == 0)
                 cuda_string_lengths(stream->handle, views, valid, n_new, offsets + at);
             else

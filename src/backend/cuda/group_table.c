@@ -30,7 +30,7 @@ static enum sx_status make_slots(struct cuda_stream *stream, struct sx_group *gr
     group->n_slots = n_slots;
     SX_TRY(cuda_check(stream, cudaMemsetAsync(slots->data, 0, bytes, stream->handle), "clearing a table"));
     if (group->n_groups > 0)
-        cuda_group_rehash(stream->handle, table_of(group), group->hashes.buffer->data, group->n_groups);
+        cuda_group_rehash(stream->handle, table_of(group), group->hashes.data, group->n_groups);
     return cuda_launched(stream, "rehash");
 }
 
@@ -53,6 +53,7 @@ static enum sx_status grow_keys(struct cuda_stream *stream, struct sx_group *gro
         SX_TRY(cuda_group_array_grow(stream, &key->values, used, capacity, false, moves));
         SX_TRY(cuda_group_array_grow(stream, &key->valid, used, capacity, false, moves));
     }
+    SX_TRY(cuda_group_moves_issue(stream, moves));
     group->key_capacity = capacity;
     return SX_OK;
 }
@@ -67,8 +68,8 @@ static struct cuda_group_key key_of(const struct cuda_group_key_store *store, co
                                     const struct sx_buffer *hashes, bool is_borrowed) {
     return (struct cuda_group_key){
         .input = cuda_column_of(input),
-        .stored = {.values = store->values.buffer ? store->values.buffer->data : NULL,
-                   .valid = store->valid.buffer ? store->valid.buffer->data : NULL,
+        .stored = {.values = store->values.data,
+                   .valid = store->valid.data,
                    .layout = CUDA_FLAT,
                    .phys = (int32_t)sx_type_phys(store->type)},
         .entry_hashes = hashes ? hashes->data : NULL,
@@ -184,7 +185,7 @@ static enum sx_status publish(struct cuda_stream *stream, struct sx_group *group
     SX_TRY(cuda_group_grow(stream, group, group->key_capacity, group->n_groups + n_new, grow_keys));
     SX_TRY(upload_keys(stream, group, search, &keys));
     cuda_group_publish(stream->handle, keys->data, group->n_keys, table, search->numbers, new_rows, n_new,
-                       group->n_groups, group->hashes.buffer->data);
+                       group->n_groups, group->hashes.data);
     sx_buffer_release(keys);
     return cuda_launched(stream, "new groups");
 }

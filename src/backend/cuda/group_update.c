@@ -151,7 +151,7 @@ static int leader_of(const struct update *update, int b) {
 
 static struct cuda_group_sum sum_or_count(const struct cuda_group_aggregate *aggregate) {
     if (aggregate->kind == CUDA_GROUP_COUNT)
-        return (struct cuda_group_sum){.counts = aggregate->states.buffer->data};
+        return (struct cuda_group_sum){.counts = aggregate->states.data};
     return cuda_group_sum_of(aggregate);
 }
 
@@ -176,8 +176,7 @@ static void add_count(const struct update *update, int a) {
     const struct cuda_group_sums sums = {.of = {sum_or_count(aggregate)}, .n = 1};
     struct cuda_group_input input = input_of(update, a);
     if (update->group->n_keys > 0) {
-        cuda_group_count(update->stream->handle, input, update->group->n_groups,
-                         aggregate->states.buffer->data);
+        cuda_group_count(update->stream->handle, input, update->group->n_groups, aggregate->states.data);
         return;
     }
     input.values.phys = CUDA_GROUP_ROWS;
@@ -222,9 +221,9 @@ static void add_sum(const struct update *update, int a) {
 
 static struct cuda_group_kept kept_of(const struct cuda_group_aggregate *aggregate) {
     return (struct cuda_group_kept){
-        .values = aggregate->states.buffer->data,
-        .seen = aggregate->seen.buffer->data,
-        .winners = aggregate->winners.buffer->data,
+        .values = aggregate->states.data,
+        .seen = aggregate->seen.data,
+        .winners = aggregate->winners.data,
         .width = (int32_t)aggregate->states.width,
         .choice = aggregate->spec.function == SX_AGG_MIN   ? CUDA_GROUP_MIN
                   : aggregate->spec.function == SX_AGG_MAX ? CUDA_GROUP_MAX
@@ -286,8 +285,7 @@ static void add_aggregate(const struct update *update, int a) {
     case CUDA_GROUP_SUM: add_sum(update, a); break;
     case CUDA_GROUP_BEST:
         cuda_group_best(update->stream->handle, input_of(update, a), update->group->n_groups,
-                        aggregate->spec.function == SX_AGG_MAX, aggregate->states.buffer->data,
-                        aggregate->seen.buffer->data);
+                        aggregate->spec.function == SX_AGG_MAX, aggregate->states.data, aggregate->seen.data);
         break;
     case CUDA_GROUP_KEPT: break; /* afterwards, all together */
     }

@@ -90,7 +90,6 @@ static enum sx_status download_strings(struct cuda_stream *stream, struct cuda_d
                                (size_t)leaving->flat.length * sizeof(struct sx_string), a_batch);
 }
 
-/* In the stream's order: what has been issued still finds it. */
 static void release_leaving(struct leaving *leaving) {
     sx_tensor_release(&leaving->flat);
     sx_buffer_release(leaving->offsets);
@@ -105,17 +104,13 @@ static enum sx_status download_all(struct cuda_stream *stream, struct leaving *l
                                    struct sx_tensor *hosts) {
     struct cuda_downloads downloads = {0};
     bool any = false;
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < n; i++)
         SX_TRY(download_values(stream, &downloads, &leaving[i], &hosts[i]));
-        if (!has_strings(&leaving[i].flat))
-            release_leaving(&leaving[i]);
-    }
     SX_TRY(cuda_downloads_land(stream, &downloads, a_batch));
     for (int i = 0; i < n; i++) {
         if (!has_strings(&leaving[i].flat))
             continue;
         SX_TRY(download_strings(stream, &downloads, &leaving[i], &hosts[i]));
-        release_leaving(&leaving[i]);
         any = true;
     }
     return any ? cuda_downloads_land(stream, &downloads, a_batch) : SX_OK;

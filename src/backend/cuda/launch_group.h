@@ -215,8 +215,12 @@ void cuda_group_emit_average(cudaStream_t stream, struct cuda_group_sum sum, dou
                              int64_t first, int64_t n, double *out, uint8_t *valid);
 void cuda_group_emit_best(cudaStream_t stream, const unsigned long long *best, int32_t phys, bool max,
                           int64_t first, int64_t n, void *out);
-/* A sum of three words that does not fit two is a CUDA_FAULT_SUM; detail: its words. */
-void cuda_group_check_sums(cudaStream_t stream, struct cuda_group_sum sum, int64_t n,
+/* Sums of three words; one that does not fit two is a CUDA_FAULT_SUM; detail: its words. */
+struct cuda_group_checks {
+    struct cuda_group_sum of[CUDA_GROUP_RESULTS];
+    int32_t n; /* at least one */
+};
+void cuda_group_check_sums(cudaStream_t stream, const struct cuda_group_checks *checks, int64_t n,
                            struct cuda_control *control);
 
 #ifdef __cplusplus

@@ -26,11 +26,16 @@ enum sx_status cuda_launched(struct cuda_stream *stream, const char *what) {
     return cuda_check(stream, cudaGetLastError(), what);
 }
 
+/* Copies of aligned memory are by kernels. */
+static bool is_by_words(const void *to, const void *from) {
+    enum { WORD = 8 };
+    return ((uintptr_t)to | (uintptr_t)from) % WORD == 0;
+}
+
 /* To or from pinned memory. */
 static enum sx_status copy(struct cuda_stream *stream, void *to, const void *from, size_t bytes,
                            enum cudaMemcpyKind kind, const char *what) {
-    enum { WORD = 8 };
-    if (((uintptr_t)to | (uintptr_t)from) % WORD != 0) {
+    if (!is_by_words(to, from)) {
         stream->engine_lands |= kind == cudaMemcpyDeviceToHost;
         return cuda_check(stream, cudaMemcpyAsync(to, from, bytes, kind, stream->handle), what);
     }
@@ -562,6 +567,10 @@ enum sx_status cuda_downloads_land(struct cuda_stream *stream, struct cuda_downl
                                    const char *why) {
     const int n = downloads->n;
     downloads->n = 0;
+    if (downloads->copies.n > 0)
+        cuda_copy_several(stream->handle, &downloads->copies);
+    downloads->copies.n = 0;
+    SX_TRY(cuda_launched(stream, why));
     SX_TRY(cuda_sync(stream, why));
     for (int i = 0; i < n; i++)
         memcpy(downloads->landings[i].to, downloads->landings[i].from, downloads->landings[i].bytes);
@@ -577,7 +586,12 @@ enum sx_status cuda_download_later(struct cuda_stream *stream, struct cuda_downl
     if (bytes > STAGING_BYTES)
         return cuda_download(stream, to, device, bytes, why);
     char *place = stream->staging + stream->staging_used;
-    SX_TRY(copy(stream, place, device, bytes, cudaMemcpyDeviceToHost, "a copy from the device"));
+    if (is_by_words(place, device)) {
+        stream->kernels_land = true;
+        downloads->copies.of[downloads->copies.n++] = (struct cuda_copy){place, device, (int64_t)bytes};
+    } else {
+        SX_TRY(copy(stream, place, device, bytes, cudaMemcpyDeviceToHost, "a copy from the device"));
+    }
     stream->staging_used += (bytes + 15) / 16 * 16;
     downloads->landings[downloads->n++] = (struct cuda_landing){to, place, bytes};
     return SX_OK;
