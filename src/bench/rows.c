@@ -19,7 +19,7 @@ static enum sx_status unpack(struct bench_worker *worker, const struct sx_batch 
     for (int c = 0; c < COLUMNS; c++)
         types[c] = batch->columns[c].type;
     for (int p = 0; p < PARTS; p++) {
-        SX_TRY(worker->bench->ops->rows_unpack(worker->stream, frames[p], frames[p]->size_bytes, types,
+        SX_TRY(worker->bench->ops->rows_unpack(worker->stream, frames[p], frames[p]->size_bytes, false, types,
                                                COLUMNS, NULL, &made, &sequence));
         sx_batch_release(&made);
     }

@@ -17,7 +17,7 @@ static enum sx_status make_message(struct sx_worker *worker, const struct sx_ten
     if (!is_host && !on_device) {
         struct sx_buffer *copy = buffer;
         const enum sx_status status =
-            sx_ops(worker)->bytes_to_host(worker->stream, copy, bytes, sx_message_pool(options), &buffer);
+            sx_ops(worker)->bytes_to_host(worker->stream, &copy, 1, sx_message_pool(options), &buffer);
         sx_buffer_release(copy);
         SX_TRY(status);
     }

@@ -40,23 +40,36 @@ enum sx_status exchange_device_create(struct sx_exchange *exchange, struct sx_ru
 
 /* ---- sending ---- */
 
-/* The frame as it travels. */
-static enum sx_status make_portable(struct sx_worker *worker, struct sx_buffer **frame, bool *out_on_device) {
-    struct sx_buffer *host = NULL;
-    *out_on_device =
-        sx_net_has_link(worker->run->options.net) && (*frame)->size_bytes >= worker->run->options.link_bytes;
-    if (*out_on_device)
-        return SX_OK;
-    enum sx_status status = sx_ops(worker)->bytes_to_host(worker->stream, *frame, (*frame)->size_bytes,
-                                                          sx_message_pool(&worker->run->options), &host);
-    sx_buffer_release(*frame);
-    *frame = host;
+/* Of messages whose frames are all on the device small ones, and all without a link, come to the host's
+ * memory, together. */
+static enum sx_status make_portable(struct sx_worker *worker, struct sx_net_message *messages, int n) {
+    const struct sx_exec_options *options = &worker->run->options;
+    struct sx_buffer **frames = calloc(2 * (size_t)n + 1, sizeof *frames),
+                     **hosts = frames ? frames + n : NULL;
+    int n_hosts = 0;
+    if (!frames)
+        return sx_no_memory(sx_worker_error(worker), "a list of frames");
+    for (int i = 0; i < n; i++) {
+        messages[i].on_device = sx_net_has_link(options->net) && messages[i].bytes >= options->link_bytes;
+        if (!messages[i].on_device)
+            frames[n_hosts++] = messages[i].buffer;
+    }
+    enum sx_status status = SX_OK;
+    if (n_hosts > 0)
+        status =
+            sx_ops(worker)->bytes_to_host(worker->stream, frames, n_hosts, sx_message_pool(options), hosts);
+    for (int i = 0; status == SX_OK && i < n; i++) {
+        if (messages[i].on_device)
+            continue;
+        sx_buffer_release(messages[i].buffer);
+        messages[i].buffer = *hosts++;
+    }
+    free(frames);
     return status;
 }
 
-static struct sx_net_message message_of(int rank, struct sx_buffer *frame, bool on_device) {
-    return (struct sx_net_message){
-        .rank = rank, .buffer = frame, .bytes = frame->size_bytes, .on_device = on_device};
+static struct sx_net_message message_of(int rank, struct sx_buffer *frame) {
+    return (struct sx_net_message){.rank = rank, .buffer = frame, .bytes = frame->size_bytes};
 }
 
 /* Room for a message to each rank; NULL: no memory, which the worker's error says. */
@@ -67,26 +80,52 @@ static struct sx_net_message *make_list(const struct sx_exchange *exchange, stru
     return messages;
 }
 
-/* All of them together; taken over if they are sent. */
+static void drop_messages(struct sx_net_message *messages, int n) {
+    for (int i = 0; i < n; i++)
+        sx_buffer_release(messages[i].buffer);
+}
+
+/* All of them together; takes them over. */
 static enum sx_status send_frames(struct sx_exchange *exchange, struct sx_worker *worker,
                                   struct sx_buffer **frames, size_t *out_bytes) {
     struct sx_net_message *messages = make_list(exchange, worker);
-    enum sx_status status = messages ? SX_OK : SX_OUT_OF_MEMORY;
     int n = 0;
     *out_bytes = 0;
-    for (int r = 0; status == SX_OK && r < exchange->n_ranks; r++) {
-        bool on_device;
+    if (!messages)
+        return SX_OUT_OF_MEMORY;
+    for (int r = 0; r < exchange->n_ranks; r++) {
         if (!frames[r])
             continue;
-        SX_GO(make_portable(worker, &frames[r], &on_device));
+        messages[n++] = message_of(r, frames[r]);
         *out_bytes += frames[r]->size_bytes;
-        messages[n++] = message_of(r, frames[r], on_device);
+        frames[r] = NULL;
     }
-    if (status == SX_OK && n > 0) {
+    enum sx_status status = make_portable(worker, messages, n);
+    if (status != SX_OK)
+        drop_messages(messages, n);
+    else if (n > 0)
         status = exchange_give(exchange, worker, messages, n);
-        memset(frames, 0, (size_t)exchange->n_ranks * sizeof *frames);
+    free(messages);
+    return status;
+}
+
+/* To all others, or to the root. */
+static enum sx_status send_frame(struct sx_exchange *exchange, struct sx_worker *worker,
+                                 struct sx_buffer *frame) {
+    const int n_receivers = exchange->mode != EXCHANGE_TO_ROOT ? exchange->n_ranks : 1;
+    struct sx_net_message *messages = make_list(exchange, worker), message = message_of(0, frame);
+    enum sx_status status = messages ? make_portable(worker, &message, 1) : SX_OUT_OF_MEMORY;
+    int n = 0;
+    for (int r = 0; status == SX_OK && r < n_receivers; r++) {
+        if (r == exchange->rank)
+            continue;
+        messages[n] = message;
+        messages[n].rank = r;
+        messages[n++].buffer = sx_buffer_retain(message.buffer);
     }
-out:
+    if (n > 0)
+        status = exchange_give(exchange, worker, messages, n);
+    sx_buffer_release(message.buffer);
     free(messages);
     return status;
 }
@@ -95,7 +134,6 @@ enum sx_status exchange_device_send_whole(struct sx_exchange *exchange, struct s
                                           const struct sx_batch *batch) {
     const int64_t offsets[] = {0, batch->rows};
     const struct sx_row_parts parts = {.offsets = offsets, .n_parts = 1, .own = -1};
-    const bool to_all = exchange->mode != EXCHANGE_TO_ROOT;
     const bool packs = exchange_device_packs(exchange, worker);
     struct sx_buffer *frame = NULL;
     struct sx_batch none;
@@ -104,20 +142,8 @@ enum sx_status exchange_device_send_whole(struct sx_exchange *exchange, struct s
                                      NULL, &frame, &plain_bytes, &none));
     if (!frame)
         return SX_OK;
-    struct sx_net_message *messages = make_list(exchange, worker);
-    bool on_device = false;
-    enum sx_status status = messages ? make_portable(worker, &frame, &on_device) : SX_OUT_OF_MEMORY;
-    if (status == SX_OK)
-        exchange_device_note(exchange, packs, batch->rows, frame->size_bytes, plain_bytes);
-    int n = 0;
-    for (int r = 0; status == SX_OK && r < (to_all ? exchange->n_ranks : 1); r++)
-        if (r != exchange->rank)
-            messages[n++] = message_of(r, sx_buffer_retain(frame), on_device);
-    if (n > 0)
-        status = exchange_give(exchange, worker, messages, n);
-    sx_buffer_release(frame);
-    free(messages);
-    return status;
+    exchange_device_note(exchange, packs, batch->rows, frame->size_bytes, plain_bytes);
+    return send_frame(exchange, worker, frame);
 }
 
 enum sx_status exchange_device_send_parts(struct sx_exchange *exchange, struct sx_worker *worker,
@@ -159,18 +185,10 @@ enum sx_status exchange_device_unpack(struct sx_exchange *exchange, struct sx_wo
                                       struct sx_batch *out_batch, int64_t *out_sequence) {
     struct exchange_worker *state = &exchange->workers[worker->index];
     struct sx_buffer *frame = state->reader.buffer;
-    const size_t bytes = state->reader.bytes;
-    enum sx_status status = SX_OK;
     state->reader.buffer = NULL;
-    if (!state->is_on_device) {
-        struct sx_buffer *host = frame;
-        status = sx_ops(worker)->bytes_from_host(worker->stream, host, bytes, &frame);
-        sx_buffer_release(host);
-        SX_TRY(status);
-    }
-    status =
-        sx_ops(worker)->rows_unpack(worker->stream, frame, bytes, exchange->types, exchange->plan->n_columns,
-                                    exchange->are_moved, out_batch, out_sequence);
+    const enum sx_status status = sx_ops(worker)->rows_unpack(
+        worker->stream, frame, state->reader.bytes, !state->is_on_device, exchange->types,
+        exchange->plan->n_columns, exchange->are_moved, out_batch, out_sequence);
     sx_buffer_release(frame);
     return status;
 }

@@ -110,13 +110,14 @@ static int64_t rows_of_parts(const struct sx_column_read *read) {
        size_t *out_plain_bytes, struct sx_batch *out_own),                                                  \
       (stream, batch, parts, sequence, packs, narrow, out_parts, out_plain_bytes, out_own))                 \
     X(rows_unpack, 0,                                                                                       \
-      (struct sx_stream * stream, struct sx_buffer * frame, size_t bytes, const struct sx_type *types,      \
-       int n_columns, const bool *are_moved, struct sx_batch *out_batch, int64_t *out_sequence),            \
-      (stream, frame, bytes, types, n_columns, are_moved, out_batch, out_sequence))                         \
+      (struct sx_stream * stream, struct sx_buffer * frame, size_t bytes, bool from_host,                   \
+       const struct sx_type *types, int n_columns, const bool *are_moved, struct sx_batch *out_batch,       \
+       int64_t *out_sequence),                                                                              \
+      (stream, frame, bytes, from_host, types, n_columns, are_moved, out_batch, out_sequence))              \
     X(bytes_to_host, 0,                                                                                     \
-      (struct sx_stream * stream, struct sx_buffer * buffer, size_t bytes, struct sx_pool * pool,           \
-       struct sx_buffer * *out_buffer),                                                                     \
-      (stream, buffer, bytes, pool, out_buffer))                                                            \
+      (struct sx_stream * stream, struct sx_buffer *const *buffers, int n, struct sx_pool *pool,            \
+       struct sx_buffer **out_buffers),                                                                     \
+      (stream, buffers, n, pool, out_buffers))                                                              \
     X(bytes_from_host, 0,                                                                                   \
       (struct sx_stream * stream, struct sx_buffer * buffer, size_t bytes, struct sx_buffer * *out_buffer), \
       (stream, buffer, bytes, out_buffer))                                                                  \

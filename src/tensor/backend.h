@@ -286,21 +286,21 @@ struct sx_backend_ops {
                                               const struct sx_row_parts *parts, int64_t sequence, bool packs,
                                               struct sx_rows_narrow *narrow, struct sx_buffer **out_parts,
                                               size_t *out_plain_bytes, struct sx_batch *out_own);
-    /* The frame of `bytes` bytes at the begin of a buffer of the backend's memory, which no work writes any
-     * more, as a batch that keeps the buffer: values are not copied, but for PACKED columns and NARROW ones.
-     * The latter may stay NARROW where are_moved[c] (NULL: nowhere) says that nothing but gather,
-     * gather_columns, concat, or join_append as payload, gets the column, or SELECTED rows of it. Views of
-     * strings are changed in the frame, once. SX_INTERNAL: it is no such frame; what is within columns may be
-     * told at the next synchronisation. */
+    /* The frame of `bytes` bytes at the begin of a buffer of the backend's memory, or of the host's
+     * (`from_host`; it may be released then), which no work writes any more, as a batch that keeps it: values
+     * are not copied, but for PACKED columns and NARROW ones. The latter may stay NARROW where are_moved[c]
+     * (NULL: nowhere) says that nothing but gather, gather_columns, concat, or join_append as payload, gets
+     * the column, or SELECTED rows of it. Views of strings are changed in the frame, once. SX_INTERNAL: it is
+     * no such frame; what is within columns may be told at the next synchronisation. */
     SX_MUST_CHECK enum sx_status (*rows_unpack)(struct sx_stream *stream, struct sx_buffer *frame,
-                                                size_t bytes, const struct sx_type *types, int n_columns,
-                                                const bool *are_moved, struct sx_batch *out_batch,
-                                                int64_t *out_sequence);
-    /* The first bytes of a buffer in host memory, of `pool` (faster where that is pinned), and back in the
-     * backend's: there when the call returns. On a host backend the buffer is shared. */
-    SX_MUST_CHECK enum sx_status (*bytes_to_host)(struct sx_stream *stream, struct sx_buffer *buffer,
-                                                  size_t bytes, struct sx_pool *pool,
-                                                  struct sx_buffer **out_buffer);
+                                                size_t bytes, bool from_host, const struct sx_type *types,
+                                                int n_columns, const bool *are_moved,
+                                                struct sx_batch *out_batch, int64_t *out_sequence);
+    /* Buffers in host memory, of `pool` (faster where that is pinned), and the first bytes of one back in the
+     * backend's: there when the call returns. On a host backend buffers are shared. */
+    SX_MUST_CHECK enum sx_status (*bytes_to_host)(struct sx_stream *stream, struct sx_buffer *const *buffers,
+                                                  int n, struct sx_pool *pool,
+                                                  struct sx_buffer **out_buffers);
     SX_MUST_CHECK enum sx_status (*bytes_from_host)(struct sx_stream *stream, struct sx_buffer *buffer,
                                                     size_t bytes, struct sx_buffer **out_buffer);
     /* A copy of bytes [first, first + bytes) as a message, where other ranks reach it if they reach any of

@@ -267,12 +267,12 @@ static enum sx_status unpack(struct moved *m, struct sx_buffer *frame) {
     enum sx_status status = SX_OK;
     if (!are_moved)
         return sx_error_set(&m->c->error, SX_OUT_OF_MEMORY, "no memory");
-    SX_GO(ops->rows_unpack(m->c->stream, frame, frame->size_bytes, m->types, m->n_columns, are_moved, &values,
-                           &sequence));
+    SX_GO(ops->rows_unpack(m->c->stream, frame, frame->size_bytes, false, m->types, m->n_columns, are_moved,
+                           &values, &sequence));
     SX_GO(ops->batch_to_host(m->c->stream, &values, &m->expected));
     for (int k = 0; k < m->n_columns; k++)
         are_moved[k] = true;
-    SX_GO(ops->rows_unpack(m->c->stream, frame, frame->size_bytes, m->types, m->n_columns, are_moved,
+    SX_GO(ops->rows_unpack(m->c->stream, frame, frame->size_bytes, false, m->types, m->n_columns, are_moved,
                            &m->given, &sequence));
 out:
     sx_batch_release(&values);

@@ -171,7 +171,7 @@ static enum sx_status check_frame(struct conformance *c, const struct rows_case 
     struct sx_buffer *host;
     int n_narrow = 0, n_moved = 0;
     SX_TRY(rows_check_moved(c, rows->types, N_CASES, frame, &n_moved));
-    SX_TRY(c->backend->ops.bytes_to_host(c->stream, frame, frame->size_bytes, c->pool, &host));
+    SX_TRY(c->backend->ops.bytes_to_host(c->stream, &frame, 1, c->pool, &host));
     const struct sx_rows_column *columns = sx_rows_columns(host->data);
     for (int t = 0; t < N_CASES; t++)
         n_narrow += columns[t].encoding == SX_ROWS_NARROW;

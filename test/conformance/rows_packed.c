@@ -100,7 +100,7 @@ enum sx_status rows_pack_one(struct conformance *c, const struct sx_batch *host,
     SX_GO(c->backend->ops.batch_from_host(c->stream, host, &sent));
     SX_GO(c->backend->ops.rows_pack(c->stream, &sent, &parts, ROWS_SEQUENCE, true, NULL, &frame, &plain_bytes,
                                     &none));
-    SX_GO(c->backend->ops.bytes_to_host(c->stream, frame, frame->size_bytes, c->pool, out_frame));
+    SX_GO(c->backend->ops.bytes_to_host(c->stream, &frame, 1, c->pool, out_frame));
 out:
     sx_buffer_release(frame);
     sx_batch_release(&sent);
@@ -109,16 +109,13 @@ out:
 
 bool rows_is_refused(struct conformance *c, struct sx_buffer *frame, const struct sx_type *types,
                      int n_columns) {
-    struct sx_buffer *sent = NULL;
     struct sx_batch got = {0};
     int64_t sequence;
     enum sx_status status;
-    SX_GO(c->backend->ops.bytes_from_host(c->stream, frame, frame->size_bytes, &sent));
-    SX_GO(c->backend->ops.rows_unpack(c->stream, sent, frame->size_bytes, types, n_columns, NULL, &got,
+    SX_GO(c->backend->ops.rows_unpack(c->stream, frame, frame->size_bytes, true, types, n_columns, NULL, &got,
                                       &sequence));
     status = c->backend->ops.synchronise(c->stream, "a frame");
 out:
-    sx_buffer_release(sent);
     sx_batch_release(&got);
     c->stream->error = (struct sx_error){0};
     return status == SX_INTERNAL;

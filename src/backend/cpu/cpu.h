@@ -60,12 +60,12 @@ SX_MUST_CHECK enum sx_status sx_cpu_rows_pack(struct sx_stream *stream, const st
                                               struct sx_rows_narrow *narrow, struct sx_buffer **out_parts,
                                               size_t *out_plain_bytes, struct sx_batch *out_own);
 SX_MUST_CHECK enum sx_status sx_cpu_rows_unpack(struct sx_stream *stream, struct sx_buffer *frame,
-                                                size_t bytes, const struct sx_type *types, int n_columns,
-                                                const bool *are_moved, struct sx_batch *out_batch,
-                                                int64_t *out_sequence);
-SX_MUST_CHECK enum sx_status sx_cpu_bytes_to_host(struct sx_stream *stream, struct sx_buffer *buffer,
-                                                  size_t bytes, struct sx_pool *pool,
-                                                  struct sx_buffer **out_buffer);
+                                                size_t bytes, bool from_host, const struct sx_type *types,
+                                                int n_columns, const bool *are_moved,
+                                                struct sx_batch *out_batch, int64_t *out_sequence);
+SX_MUST_CHECK enum sx_status sx_cpu_bytes_to_host(struct sx_stream *stream, struct sx_buffer *const *buffers,
+                                                  int n, struct sx_pool *pool,
+                                                  struct sx_buffer **out_buffers);
 SX_MUST_CHECK enum sx_status sx_cpu_bytes_from_host(struct sx_stream *stream, struct sx_buffer *buffer,
                                                     size_t bytes, struct sx_buffer **out_buffer);
 SX_MUST_CHECK enum sx_status sx_cpu_bytes_to_send(struct sx_stream *stream, const struct sx_buffer *buffer,

@@ -222,10 +222,11 @@ static enum sx_status place_dictionary(struct sx_stream *stream, const struct sx
 }
 
 enum sx_status sx_cpu_rows_unpack(struct sx_stream *stream, struct sx_buffer *frame, size_t bytes,
-                                  const struct sx_type *types, int n_columns, const bool *are_moved,
-                                  struct sx_batch *out_batch, int64_t *out_sequence) {
+                                  bool from_host, const struct sx_type *types, int n_columns,
+                                  const bool *are_moved, struct sx_batch *out_batch, int64_t *out_sequence) {
     struct sx_batch made = {0};
     enum sx_status status = SX_OK;
+    (void)from_host;
     (void)are_moved; /* all is widened */
     if (bytes < sx_rows_head_bytes(n_columns))
         return sx_error_set(&stream->error, SX_INTERNAL, "rows of another rank: %zu bytes", bytes);
@@ -253,12 +254,12 @@ out:
 
 /* ---- between the host's memory and the backend's, which is the same ---- */
 
-enum sx_status sx_cpu_bytes_to_host(struct sx_stream *stream, struct sx_buffer *buffer, size_t bytes,
-                                    struct sx_pool *pool, struct sx_buffer **out_buffer) {
+enum sx_status sx_cpu_bytes_to_host(struct sx_stream *stream, struct sx_buffer *const *buffers, int n,
+                                    struct sx_pool *pool, struct sx_buffer **out_buffers) {
     (void)stream;
-    (void)bytes;
     (void)pool;
-    *out_buffer = sx_buffer_retain(buffer);
+    for (int i = 0; i < n; i++)
+        out_buffers[i] = sx_buffer_retain(buffers[i]);
     return SX_OK;
 }
 

@@ -181,6 +181,10 @@ SX_MUST_CHECK enum sx_status cuda_upload_pinned(struct cuda_stream *stream, void
  * has been asked to bring. */
 SX_MUST_CHECK enum sx_status cuda_upload_few(struct cuda_stream *stream, void *device, const void *from,
                                              size_t bytes);
+enum { CUDA_FEW_BYTES = 256 << 10 };
+/* To pinned memory, which has it after the next synchronisation; few bytes as those above. */
+SX_MUST_CHECK enum sx_status cuda_download_pinned(struct cuda_stream *stream, void *to, const void *device,
+                                                  size_t bytes, const char *why);
 /* A device buffer with a copy of `bytes` of host memory. */
 SX_MUST_CHECK enum sx_status cuda_upload_buffer(struct cuda_stream *stream, const void *from, size_t bytes,
                                                 struct sx_buffer **out_buffer);
@@ -339,10 +343,10 @@ enum sx_status sx_cuda_rows_pack(struct sx_stream *base, const struct sx_batch *
                                  struct sx_rows_narrow *narrow, struct sx_buffer **out_parts,
                                  size_t *out_plain_bytes, struct sx_batch *out_own);
 enum sx_status sx_cuda_rows_unpack(struct sx_stream *base, struct sx_buffer *frame, size_t bytes,
-                                   const struct sx_type *types, int n_columns, const bool *are_moved,
-                                   struct sx_batch *out_batch, int64_t *out_sequence);
-enum sx_status sx_cuda_bytes_to_host(struct sx_stream *base, struct sx_buffer *buffer, size_t bytes,
-                                     struct sx_pool *pool, struct sx_buffer **out_buffer);
+                                   bool from_host, const struct sx_type *types, int n_columns,
+                                   const bool *are_moved, struct sx_batch *out_batch, int64_t *out_sequence);
+enum sx_status sx_cuda_bytes_to_host(struct sx_stream *base, struct sx_buffer *const *buffers, int n,
+                                     struct sx_pool *pool, struct sx_buffer **out_buffers);
 enum sx_status sx_cuda_bytes_from_host(struct sx_stream *base, struct sx_buffer *buffer, size_t bytes,
                                        struct sx_buffer **out_buffer);
 enum sx_status sx_cuda_bytes_to_send(struct sx_stream *base, const struct sx_buffer *buffer, size_t first,

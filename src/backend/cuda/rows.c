@@ -338,6 +338,33 @@ enum sx_status sx_cuda_rows_pack(struct sx_stream *base, const struct sx_batch *
     return SX_OK;
 }
 
+/* ---- from the host's memory ---- */
+
+/* Whether the bytes stay where they are while they are brought: to note fewer is quicker than a wait. */
+static bool stays(const struct sx_buffer *host, size_t bytes) {
+    enum { MOST_NOTED = 64 << 10 };
+    return sx_pool_is_pinned(host->pool) && bytes > MOST_NOTED;
+}
+
+/* The host's memory may be released then. `waits`: other streams may read what has been brought, too. */
+static enum sx_status bring(struct cuda_stream *stream, const struct sx_buffer *host, size_t bytes,
+                            bool waits, struct sx_buffer **out_buffer) {
+    struct sx_buffer *device;
+    SX_TRY(sx_buffer_create(stream->base.pool, bytes, &device, &stream->base.error));
+    enum sx_status status = !stays(host, bytes) ? cuda_upload(stream, device->data, host->data, bytes)
+                            : bytes <= CUDA_FEW_BYTES
+                                ? cuda_upload_few(stream, device->data, host->data, bytes)
+                                : cuda_upload_pinned(stream, device->data, host->data, bytes);
+    if (status == SX_OK && (waits || stays(host, bytes)))
+        status = cuda_sync(stream, "bytes of other ranks");
+    if (status != SX_OK) {
+        sx_buffer_release(device);
+        return status;
+    }
+    *out_buffer = device;
+    return SX_OK;
+}
+
 /* ---- unpacking ---- */
 
 static void unpack_column(struct cuda_stream *stream, int c, const struct sx_rows_column *place,
@@ -360,11 +387,29 @@ static void unpack_column(struct cuda_stream *stream, int c, const struct sx_row
                                 column->valid, stream->control);
 }
 
-enum sx_status sx_cuda_rows_unpack(struct sx_stream *base, struct sx_buffer *frame, size_t bytes,
-                                   const struct sx_type *types, int n_columns, const bool *are_moved,
-                                   struct sx_batch *out_batch, int64_t *out_sequence) {
+/* A reference to the frame in the device's memory. The host's may be released then. */
+static enum sx_status place_frame(struct cuda_stream *stream, struct sx_buffer *frame, size_t bytes,
+                                  bool from_host, struct sx_buffer **out_frame) {
+    if (from_host)
+        return bring(stream, frame, bytes, false, out_frame);
+    *out_frame = sx_buffer_retain(frame);
+    return SX_OK;
+}
+
+static enum sx_status read_head(struct cuda_stream *stream, const struct sx_buffer *frame, bool from_host,
+                                size_t head_bytes, char *head) {
+    if (!from_host)
+        return cuda_read(stream, head, frame->data, head_bytes, "the head of rows that came");
+    memcpy(head, frame->data, head_bytes);
+    return SX_OK;
+}
+
+enum sx_status sx_cuda_rows_unpack(struct sx_stream *base, struct sx_buffer *given, size_t bytes,
+                                   bool from_host, const struct sx_type *types, int n_columns,
+                                   const bool *are_moved, struct sx_batch *out_batch, int64_t *out_sequence) {
     struct cuda_stream *stream;
     struct sx_batch made = {0};
+    struct sx_buffer *frame = NULL;
     const size_t head_bytes = sx_rows_head_bytes(n_columns);
     enum sx_status status;
     SX_TRY(cuda_enter(base, &stream));
@@ -373,8 +418,9 @@ enum sx_status sx_cuda_rows_unpack(struct sx_stream *base, struct sx_buffer *fra
         SX_GO(sx_error_set(&base->error, SX_OUT_OF_MEMORY, "no memory for the head of a frame"));
     if (bytes < head_bytes)
         SX_GO(sx_error_set(&base->error, SX_INTERNAL, "rows of another rank: %zu bytes", bytes));
-    SX_GO(cuda_read(stream, head, frame->data, head_bytes, "the head of rows that came"));
+    SX_GO(read_head(stream, given, from_host, head_bytes, head));
     SX_GO(sx_rows_check_head(head, bytes, types, n_columns, &base->error));
+    SX_GO(place_frame(stream, given, bytes, from_host, &frame));
     SX_GO(sx_rows_place(head, frame, base->pool, are_moved, &made, &base->error));
     const struct sx_rows_column *columns = sx_rows_columns(head);
     for (int c = 0; c < n_columns; c++)
@@ -394,57 +440,47 @@ enum sx_status sx_cuda_rows_unpack(struct sx_stream *base, struct sx_buffer *fra
     made = (struct sx_batch){0};
 out:
     free(head);
+    sx_buffer_release(frame);
     sx_batch_release(&made);
     return status;
 }
 
 /* ---- between the host's memory and the device's ---- */
 
-enum sx_status sx_cuda_bytes_to_host(struct sx_stream *base, struct sx_buffer *buffer, size_t bytes,
-                                     struct sx_pool *pool, struct sx_buffer **out_buffer) {
+enum sx_status sx_cuda_bytes_to_host(struct sx_stream *base, struct sx_buffer *const *buffers, int n,
+                                     struct sx_pool *pool, struct sx_buffer **out_buffers) {
     static const char why[] = "bytes for other ranks";
     struct cuda_stream *stream;
-    struct sx_buffer *host;
-    SX_TRY(cuda_enter(base, &stream));
-    SX_TRY(sx_buffer_create(pool, bytes, &host, &base->error));
+    struct cuda_downloads downloads = {.n = 0};
+    const bool is_pinned = sx_pool_is_pinned(pool);
     enum sx_status status;
-    if (sx_pool_is_pinned(pool)) {
-        stream->engine_lands = true;
-        SX_GO(cuda_check(
-            stream, cudaMemcpyAsync(host->data, buffer->data, bytes, cudaMemcpyDeviceToHost, stream->handle),
-            why));
-        SX_GO(cuda_sync(stream, why));
-    } else {
-        SX_GO(cuda_download(stream, host->data, buffer->data, bytes, why));
+    memset(out_buffers, 0, (size_t)n * sizeof *out_buffers);
+    SX_TRY(cuda_enter(base, &stream));
+    for (int i = 0; i < n; i++) {
+        const size_t bytes = buffers[i]->size_bytes;
+        SX_GO(sx_buffer_create(pool, bytes, &out_buffers[i], &base->error));
+        if (is_pinned)
+            SX_GO(cuda_download_pinned(stream, out_buffers[i]->data, buffers[i]->data, bytes, why));
+        else
+            SX_GO(
+                cuda_download_later(stream, &downloads, out_buffers[i]->data, buffers[i]->data, bytes, why));
     }
-    *out_buffer = host;
+    SX_GO(cuda_downloads_land(stream, &downloads, why));
     return SX_OK;
 out:
-    sx_buffer_release(host);
+    (void)cudaStreamSynchronize(stream->handle);
+    for (int i = 0; i < n; i++) {
+        sx_buffer_release(out_buffers[i]);
+        out_buffers[i] = NULL;
+    }
     return status;
 }
 
 enum sx_status sx_cuda_bytes_from_host(struct sx_stream *base, struct sx_buffer *buffer, size_t bytes,
                                        struct sx_buffer **out_buffer) {
-    enum { FEW_BYTES = 256 << 10 };
-    static const char why[] = "bytes of other ranks";
     struct cuda_stream *stream;
-    struct sx_buffer *device;
     SX_TRY(cuda_enter(base, &stream));
-    SX_TRY(sx_buffer_create(base->pool, bytes, &device, &base->error));
-    enum sx_status status;
-    if (sx_pool_is_pinned(buffer->pool)) {
-        SX_GO((bytes <= FEW_BYTES ? cuda_upload_few : cuda_upload_pinned)(stream, device->data, buffer->data,
-                                                                          bytes));
-    } else {
-        SX_GO(cuda_upload(stream, device->data, buffer->data, bytes));
-    }
-    SX_GO(cuda_sync(stream, why)); /* the caller may release it, and read the other one */
-    *out_buffer = device;
-    return SX_OK;
-out:
-    sx_buffer_release(device);
-    return status;
+    return bring(stream, buffer, bytes, true, out_buffer);
 }
 
 enum sx_status sx_cuda_bytes_to_send(struct sx_stream *base, const struct sx_buffer *buffer, size_t first,

@@ -526,6 +526,15 @@ enum sx_status cuda_upload_few(struct cuda_stream *stream, void *device, const v
     return SX_OK;
 }
 
+enum sx_status cuda_download_pinned(struct cuda_stream *stream, void *to, const void *device, size_t bytes,
+                                    const char *why) {
+    if (bytes <= CUDA_FEW_BYTES)
+        return copy(stream, to, device, bytes, cudaMemcpyDeviceToHost, why);
+    stream->engine_lands = true;
+    return cuda_check(stream, cudaMemcpyAsync(to, device, bytes, cudaMemcpyDeviceToHost, stream->handle),
+                      why);
+}
+
 /* Behind the staging memory, which copies of the stream may be at. */
 enum sx_status cuda_read(struct cuda_stream *stream, void *to, const void *device, size_t bytes,
                          const char *why) {
