@@ -1,51 +1,6 @@
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "exec/schedule.h"
-
-enum sx_status sx_no_memory(struct sx_error *error, const char *what) {
-    return sx_error_set(error, SX_OUT_OF_MEMORY, "out of memory: no memory for %s", what);
-}
-
-bool sx_lacks_memory(struct sx_worker *worker, enum sx_status status) {
-    if (status != SX_OUT_OF_MEMORY)
-        return false;
-    *sx_worker_error(worker) = (struct sx_error){0};
-    return true;
-}
-
-void *sx_operator_create(struct sx_run *run, size_t size_bytes,
-                         void (*destroy)(struct sx_run *, struct sx_operator *), const char *name_format,
-                         ...) {
-    struct sx_operator *op = sx_arena_alloc(&run->arena, size_bytes);
-    if (!op)
-        return NULL;
-    op->counts = SX_ARENA_ARRAY(&run->arena, run->n_workers, struct sx_operator_count);
-    char name[256];
-    va_list arguments;
-    va_start(arguments, name_format);
-    vsnprintf(name, sizeof name, name_format, arguments);
-    va_end(arguments);
-    op->name = run->options.trace ? sx_trace_text(run->options.trace, "%s", name)
-                                  : sx_arena_copy_text(&run->arena, name, strlen(name));
-    if (!op->counts || !op->name)
-        return NULL;
-    op->destroy = destroy;
-    op->next_created = run->created;
-    run->created = op;
-    return op;
-}
-
-enum sx_status sx_operator_needs(struct sx_run *run, struct sx_operator *op, const struct sx_sink *sink,
-                                 struct sx_error *error) {
-    struct sx_need *need = SX_ARENA_NEW(&run->arena, struct sx_need);
-    if (!need)
-        return sx_no_memory(error, op->name);
-    *need = (struct sx_need){.sink = sink, .next = op->needs};
-    op->needs = need;
-    return SX_OK;
-}
 
 /* From now on the worker's time goes to `op`. Returns whose it was. */
 static struct sx_operator *account(struct sx_worker *worker, struct sx_operator *op) {
@@ -165,6 +120,22 @@ enum sx_status sx_synchronise(struct sx_worker *worker, const char *why) {
     return sx_ops(worker)->synchronise(worker->stream, why);
 }
 
+enum sx_status sx_publish(struct sx_worker *worker, const char *why) {
+    if (worker->run->n_at_work > 1)
+        return sx_synchronise(worker, why);
+    worker->run->unpublished = why;
+    return SX_OK;
+}
+
+/* Before others go to work. */
+static void publish_first(struct sx_run *run) {
+    const char *why = run->unpublished;
+    const enum sx_status status = why && !stopped(run) ? sx_synchronise(&run->workers[0], why) : SX_OK;
+    run->unpublished = NULL;
+    if (status != SX_OK)
+        fail(&run->workers[0], status);
+}
+
 static enum sx_status next_batch(struct sx_worker *worker, struct sx_source *source,
                                  struct sx_batch *out_batch, bool *out_done) {
     const int64_t began_ns = sx_span_begin(worker->stream->lane);
@@ -188,6 +159,11 @@ static void wait_for_event(struct sx_worker *worker, int64_t n_events) {
 
 /* As sx_team_run_some. The caller is the first worker again, whomever it has worked for. */
 static void run_workers(struct sx_run *run, int n, void (*work)(int member, void *context)) {
+    if (n > 1)
+        publish_first(run);
+    if (stopped(run))
+        return;
+    run->n_at_work = n;
     sx_team_run_some(run->options.team, n, work, run);
     sx_lane_claim(run->workers[0].stream->lane);
 }
@@ -307,7 +283,7 @@ enum sx_status sx_pipeline_step(struct sx_worker *worker, const struct sx_pipeli
     if (status == SX_OK && !*out_done && !worker->is_starved)
         status = work_on(worker, pipeline->source, false, &batch);
     if (status == SX_OK && *out_done && pipeline->next) /* which may need what this one has left behind */
-        status = sx_synchronise(worker, "the end of a pipeline");
+        status = sx_publish(worker, "the end of a pipeline");
     worker->pipeline = outer;
     account(worker, caller);
     return status;
@@ -349,8 +325,8 @@ static enum sx_status drain_source(struct sx_worker *worker, const struct sx_pip
 static enum sx_status end_pipelines(struct sx_worker *worker) {
     enum sx_status status = look_ahead(worker);
     if (status == SX_OK)
-        status = name_operator(worker, &worker->pipeline->sink->base,
-                               sx_synchronise(worker, "the end of a pipeline"));
+        status =
+            name_operator(worker, &worker->pipeline->sink->base, sx_publish(worker, "the end of a pipeline"));
     return status;
 }
 
@@ -431,7 +407,7 @@ static enum sx_status work_piece(struct sx_worker *worker, const struct sx_end_s
     account(worker, sink);
     enum sx_status status = stage->work(worker, at, piece);
     if (status == SX_OK)
-        status = sx_synchronise(worker, stage->why);
+        status = sx_publish(worker, stage->why);
     sx_span_end(worker->stream->lane, stage->kind, sink->name, began_ns, piece, 0);
     status = name_operator(worker, sink, status);
     account(worker, NULL);
@@ -532,8 +508,10 @@ static void end_sinks(struct sx_run *run) {
     for (int i = 0; i < run->n_round; i++)
         run->round_pieces[i] = run->round_parts[i];
     run_stage(run, &parting);
-    if (count_pieces(run) == 0)
+    if (count_pieces(run) == 0) {
+        run->n_at_work = 1;
         seal_sinks(&run->workers[0]);
+    }
     for (int i = 0; i < run->n_round; i++)
         run->round[i]->sink->is_whole = true;
 }
@@ -568,6 +546,7 @@ static int workers_of_round(const struct sx_run *run) {
 static void run_round(struct sx_run *run) {
     const int n_workers = workers_of_round(run);
     atomic_store(&run->early, NULL);
+    run->n_at_work = 1;
     for (int i = 0; i < run->n_round && !stopped(run); i++) {
         const enum sx_status status = open_source(&run->workers[0], run->round[i]);
         if (status != SX_OK)
@@ -590,6 +569,7 @@ enum sx_status sx_run_pipelines(struct sx_run *run, struct sx_error *error) {
         return sx_no_memory(error, "a query");
     while (!stopped(run) && (run->n_round = sx_schedule_next(run, run->round)) > 0)
         run_round(run);
+    publish_first(run);
     if (!stopped(run))
         return SX_OK;
     *error = run->error;

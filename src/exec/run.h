@@ -60,7 +60,7 @@ enum sx_ahead {
 
 /* Gives batches. `open` (may be NULL) is called once before the workers start, or early, by one of them while
  * none is at work on the source; what it makes on its worker's stream it gives to the others by
- * sx_synchronise. */
+ * sx_publish. */
 struct sx_source {
     struct sx_operator base;
     enum sx_status (*open)(struct sx_source *source, struct sx_worker *worker);
@@ -183,6 +183,8 @@ struct sx_run {
     int *round_parts, *round_pieces;
     const struct sx_end_stage *round_stage;
     atomic_int round_next, round_done;
+    int n_at_work;           /* workers */
+    const char *unpublished; /* what the first one alone has done that others may not read yet; or NULL */
     /* The pipeline behind the round's, if its source has begun early; else NULL. The lock is held by who
      * opens that while pipelines run, and shared by those that look ahead at it. */
     _Atomic(const struct sx_pipeline *) early;
@@ -218,9 +220,14 @@ static inline struct sx_error *sx_worker_error(struct sx_worker *worker) {
  * once per batch that they make. */
 SX_MUST_CHECK enum sx_status sx_check_cancel(struct sx_worker *worker);
 
-/* What the worker has made may be read by others from here on. The executor calls it at the end of a
- * pipeline (of driven ones where another follows), and of a sink's finish, parts and seal. */
+/* What the worker has made may be read by others from here on. */
 SX_MUST_CHECK enum sx_status sx_synchronise(struct sx_worker *worker, const char *why);
+
+/* What the worker has made may be read by other workers when they go on. Where it is at work alone, which is
+ * the first one then, nothing is waited for until others go to work: to itself it is in its stream's order.
+ * The executor calls it at the end of a pipeline (of driven ones where another follows), and of a sink's
+ * finish, parts and seal. */
+SX_MUST_CHECK enum sx_status sx_publish(struct sx_worker *worker, const char *why);
 
 /* True: what is left of the worker's batch is not needed. Never while another pipeline of the same sink is to
  * come, which may depend on what this one leaves behind (the rest of a RIGHT join). */

@@ -17,7 +17,7 @@ static enum sx_status sort_open(struct sx_source *source, struct sx_worker *work
     SX_TRY(sx_collector_concat(sort->collector, worker, &sort->rows));
     sx_collector_drop(sort->collector);
     SX_TRY(sx_sort_keys_order(&sort->keys, worker, &sort->rows, -1, &sort->order));
-    return sx_synchronise(worker, "rows are sorted");
+    return sx_publish(worker, "rows are sorted");
 }
 
 static enum sx_status sort_next(struct sx_source *source, struct sx_worker *worker,
