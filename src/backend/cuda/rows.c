@@ -404,12 +404,12 @@ static enum sx_status read_head(struct cuda_stream *stream, const struct sx_buff
     return SX_OK;
 }
 
-enum sx_status sx_cuda_rows_unpack(struct sx_stream *base, struct sx_buffer *given, size_t bytes,
+enum sx_status sx_cuda_rows_unpack(struct sx_stream *base, struct sx_buffer *frame, size_t bytes,
                                    bool from_host, const struct sx_type *types, int n_columns,
                                    const bool *are_moved, struct sx_batch *out_batch, int64_t *out_sequence) {
     struct cuda_stream *stream;
     struct sx_batch made = {0};
-    struct sx_buffer *frame = NULL;
+    struct sx_buffer *placed = NULL;
     const size_t head_bytes = sx_rows_head_bytes(n_columns);
     enum sx_status status;
     SX_TRY(cuda_enter(base, &stream));
@@ -418,29 +418,29 @@ enum sx_status sx_cuda_rows_unpack(struct sx_stream *base, struct sx_buffer *giv
         SX_GO(sx_error_set(&base->error, SX_OUT_OF_MEMORY, "no memory for the head of a frame"));
     if (bytes < head_bytes)
         SX_GO(sx_error_set(&base->error, SX_INTERNAL, "rows of another rank: %zu bytes", bytes));
-    SX_GO(read_head(stream, given, from_host, head_bytes, head));
+    SX_GO(read_head(stream, frame, from_host, head_bytes, head));
     SX_GO(sx_rows_check_head(head, bytes, types, n_columns, &base->error));
-    SX_GO(place_frame(stream, given, bytes, from_host, &frame));
-    SX_GO(sx_rows_place(head, frame, base->pool, are_moved, &made, &base->error));
+    SX_GO(place_frame(stream, frame, bytes, from_host, &placed));
+    SX_GO(sx_rows_place(head, placed, base->pool, are_moved, &made, &base->error));
     const struct sx_rows_column *columns = sx_rows_columns(head);
     for (int c = 0; c < n_columns; c++)
         if (columns[c].encoding == SX_ROWS_PACKED)
-            unpack_column(stream, c, &columns[c], frame->data, &made.columns[c]);
+            unpack_column(stream, c, &columns[c], placed->data, &made.columns[c]);
         else if (types[c].id == SX_TYPE_VARCHAR && columns[c].n_entries == 0 && made.rows > 0)
             cuda_rows_place_strings(stream->handle, made.columns[c].values, made.rows,
-                                    (const char *)frame->data + columns[c].heap, columns[c].heap_bytes, c,
+                                    (const char *)placed->data + columns[c].heap, columns[c].heap_bytes, c,
                                     stream->control);
-    cuda_rows_widen_columns(stream, columns, frame->data, &made);
+    cuda_rows_widen_columns(stream, columns, placed->data, &made);
     for (int c = 0; c < n_columns; c++)
         if (columns[c].n_entries > 0)
-            SX_GO(cuda_rows_place_dictionary(stream, &columns[c], frame->data, c, &made.columns[c]));
+            SX_GO(cuda_rows_place_dictionary(stream, &columns[c], placed->data, c, &made.columns[c]));
     SX_GO(cuda_launched(stream, "rows that came"));
     *out_sequence = ((const struct sx_rows_frame *)head)->sequence;
     *out_batch = made;
     made = (struct sx_batch){0};
 out:
     free(head);
-    sx_buffer_release(frame);
+    sx_buffer_release(placed);
     sx_batch_release(&made);
     return status;
 }
