@@ -20,7 +20,8 @@ from test_ranks_skew import make_tables
 Q3 = (pathlib.Path(__file__).parent.parent.parent / "cli" / "tpch" / "q03.sql").read_text()
 CATEGORIES = {"query", "pipeline", "operator", "primitive", "read", "cache", "wait", "sync", "copy"}
 # What a sum, a count or an order has to wait for; more may come.
-DEVICE_CAUSES = {"pages decoded", "rows selected", "the end of a pipeline", "a batch to the host"}
+DEVICE_CAUSES = {"pages decoded", "rows selected", "a batch to the host"}
+END = "the end of a pipeline"
 TICK_US = 0.0015  # times are cut to a thousandth
 
 
@@ -60,9 +61,10 @@ def spans(lanes, category):
 
 
 def causes(lanes):
+    """How many times each is waited for."""
     for event in spans(lanes, "sync"):
         require(event["name"].startswith("sync: ") and len(event["name"]) > len("sync: "), str(event))
-    return {event["name"].removeprefix("sync: ") for event in spans(lanes, "sync")}
+    return collections.Counter(event["name"].removeprefix("sync: ") for event in spans(lanes, "sync"))
 
 
 def check_waiting(lanes):
@@ -80,10 +82,23 @@ def trace(tables, scratch, sql, *options, status=0):
     return read_trace(path)
 
 
+def many_batches(tables, scratch):
+    """The same rows in row groups that two workers share."""
+    many = os.path.join(scratch, "many")
+    os.makedirs(many)
+    for path in pathlib.Path(tables.directory).glob("*.parquet"):
+        run_stachio(["rewrite", str(path), "-o", os.path.join(many, path.name), "--row-group-rows", "4000"]).succeeded()
+    return Tables(many)
+
+
 def check_cpu(tables, scratch):
+    tables = many_batches(tables, scratch)
+    sort = causes(trace(tables, scratch, "SELECT l_comment FROM lineitem ORDER BY l_comment", "--device", "cpu", "--threads", "2",
+                        "--format", "csv", "-o", os.path.join(scratch, "sorted.csv")))
+    require("rows are sorted" in sort, f"what one worker makes for all: {sort}")
     lanes = trace(tables, scratch, Q3, "--device", "cpu", "--threads", "2")
     check_waiting(lanes)
-    require({"the end of a pipeline", "a sink is whole"} <= causes(lanes), str(causes(lanes)))
+    require({END, "a sink is sealed"} <= set(causes(lanes)), str(causes(lanes)))
     operators = {event["name"] for event in spans(lanes, "operator")}
     for name in ("SCAN lineitem", "SCAN orders", "SCAN customer", "JOIN probe INNER", "AGGREGATE", "TOP_N"):
         require(name in operators, f"{name} is not among {operators}")
@@ -98,6 +113,13 @@ def check_cpu(tables, scratch):
     require(given == int(taken), f"SCAN customer gave {given} rows of {taken}")
 
 
+def check_alone(tables, scratch):
+    """One worker waits for what it has made once, at the end: all of it is in its stream's order."""
+    for options in (["--threads", "1"], ["--threads", "2"]):  # the second has nothing to do
+        alone = causes(trace(tables, scratch, Q3, "--device", "cpu", *options))
+        require(sum(alone.values()) == 1 and END not in alone, f"{options}: {alone}")
+
+
 def check_device(tables, scratch):
     os.environ["STACHIO_CUDA_LIBRARY"] = EMULATED
     try:
@@ -105,16 +127,15 @@ def check_device(tables, scratch):
     finally:
         del os.environ["STACHIO_CUDA_LIBRARY"]
     check_waiting(lanes)
-    require(DEVICE_CAUSES <= causes(lanes), str(causes(lanes)))
+    require(DEVICE_CAUSES <= set(causes(lanes)) and END not in causes(lanes), str(causes(lanes)))
     copies = spans(lanes, "copy")
     require({event["name"] for event in copies} >= {"upload", "download"}, "no copies")
     require(all(event["args"]["bytes"] >= 0 for event in copies) and any(event["args"]["bytes"] for event in copies),
             "copies without bytes")
 
 
-def check_opening(tables, scratch):
-    """What one worker makes for all before they begin: an order, and the filter of heavy keys."""
-    require("rows are sorted" in causes(trace(tables, scratch, "SELECT n_name FROM nation ORDER BY n_name")), "a sort")
+def check_opening(_, scratch):
+    """What one worker makes for all before they begin: the filter of heavy keys."""
     skewed = make_tables(os.path.join(scratch, "skewed"), 1, "half")
     os.environ.update(STACHIO_LOCAL_RANKS="3", STACHIO_BROADCAST_BYTES="0")
     try:
@@ -165,7 +186,7 @@ def main():
         run_stachio(["tpch", "generate", "--sf", "0.01", "-o", data]).succeeded()
         tiny = os.path.join(scratch, "tiny")
         run_stachio(["tpch", "generate", "--sf", "0.001", "-o", tiny]).succeeded()
-        for check in (check_cpu, check_opening, check_statements, check_same_answer, check_failures, check_interrupt):
+        for check in (check_cpu, check_alone, check_opening, check_statements, check_same_answer, check_failures, check_interrupt):
             with checks.case(check.__name__):
                 check(Tables(data), scratch)
         if os.path.exists(EMULATED):
