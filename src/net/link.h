@@ -36,7 +36,8 @@ struct sx_link_ops {
     /* Begins a round. Every rank calls it, with parts that match: between two ranks they are in the same
      * order. `flight`: 0 … SX_LINK_FLIGHTS - 1, one that is free; rounds take them in turn. Where
      * gives_up(context) becomes true this and `finish` end soon, with SX_RANK_LOST; after an error of either
-     * the link is of no use any more. */
+     * the link is of no use any more. A round that a rank has given up does not end well on those that it has
+     * parts with. */
     SX_MUST_CHECK enum sx_status (*start)(struct sx_link *link, int flight, const struct sx_link_part *sends,
                                           int n_sends, const struct sx_link_part *receives, int n_receives,
                                           bool (*gives_up)(void *context), void *context,

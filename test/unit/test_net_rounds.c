@@ -20,6 +20,7 @@ struct half {
     const void *from;
     void *to; /* of a receive */
     size_t bytes;
+    bool is_given_up; /* its rank knows of a loss: the other half gets nothing; by the hall's lock */
     atomic_bool is_done;
 };
 
@@ -55,7 +56,9 @@ static void move_all(struct lane *lane) {
     while (lane->n_done < lane->n_sends && lane->n_done < lane->n_receives) {
         struct half *sent = lane->sends[lane->n_done], *received = lane->receives[lane->n_done];
         assert(sent->bytes == received->bytes);
-        if (received->to && sent->from)
+        if (sent->is_given_up || received->is_given_up)
+            return;
+        if (received->to)
             memcpy(received->to, sent->from, sent->bytes);
         lane->n_done++;
         atomic_fetch_add(&hall.n_moved, 1);
@@ -136,7 +139,7 @@ static enum sx_status finish(struct sx_link *base, int flight, bool (*gives_up)(
     }
     pthread_mutex_lock(&hall.lock); /* whoever has moved the last part is through */
     for (int i = 0; i < n; i++)
-        halves[i].from = halves[i].to = NULL;
+        halves[i].is_given_up = status != SX_OK;
     assert(hall.n_used < MOST_HALVES);
     hall.used[hall.n_used++] = halves; /* others may still look at them */
     pthread_mutex_unlock(&hall.lock);
