@@ -6,81 +6,61 @@
 
 /* ---- arrays ---- */
 
-static enum sx_status issue_copies(struct cuda_stream *stream, struct cuda_group_moves *moves) {
-    enum sx_status status = SX_OK;
-    if (moves->copies.n > 0) {
-        cuda_copy_several(stream->handle, &moves->copies);
-        status = cuda_launched(stream, "moving groups");
-    }
-    for (int i = 0; i < moves->n_left; i++)
-        sx_buffer_release(moves->left[i]);
-    moves->copies.n = moves->n_left = 0;
-    return status;
-}
-
-static void move_array(const struct cuda_group_growth *growth, struct sx_buffer *buffer, char *data,
-                       struct cuda_group_moves *moves) {
-    struct cuda_group_array *array = growth->array;
-    struct cuda_copies *copies = &moves->copies;
-    if (growth->used_bytes > 0)
-        copies->of[copies->n++] = (struct cuda_copy){data, array->data, (int64_t)growth->used_bytes};
-    if (growth->is_zeroed && growth->bytes > growth->used_bytes)
-        copies->of[copies->n++] = (struct cuda_copy){data + growth->used_bytes, NULL,
-                                                     (int64_t)(growth->bytes - growth->used_bytes)};
-    moves->left[moves->n_left++] = array->buffer;
-    array->buffer = sx_buffer_retain(buffer);
-    array->data = data;
-}
-
 /* Where an array begins in a buffer, for its elements and for copies by words. */
 static size_t aligned(size_t bytes) {
     enum { ALIGNMENT = 256 };
     return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-/* In one buffer. */
-static enum sx_status make_room(struct cuda_stream *stream, struct cuda_group_moves *moves) {
-    const int n = moves->n_growing;
-    const size_t bytes = moves->growing_bytes;
-    struct sx_buffer *buffer;
-    moves->n_growing = 0;
-    moves->growing_bytes = 0;
-    if (n == 0)
-        return SX_OK;
-    if (moves->copies.n + 2 * n > CUDA_COPIES || moves->n_left + n > CUDA_COPIES)
-        SX_TRY(issue_copies(stream, moves));
-    enum sx_status status = cuda_shared_create(stream, bytes, &buffer);
-    if (status == SX_OUT_OF_MEMORY && moves->n_left > 0) {
-        SX_TRY(issue_copies(stream, moves));
-        status = cuda_shared_create(stream, bytes, &buffer);
-    }
-    SX_TRY(status);
-    size_t at = 0;
-    for (int i = 0; i < n; i++) {
-        move_array(&moves->growing[i], buffer, (char *)buffer->data + at, moves);
-        at += aligned(moves->growing[i].bytes);
-    }
-    sx_buffer_release(buffer);
-    return SX_OK;
+static void note_copies(const struct cuda_group_growth *growth, char *data, struct cuda_copies *copies) {
+    const size_t used = growth->used_bytes;
+    if (used > 0)
+        copies->of[copies->n++] = (struct cuda_copy){data, growth->array->data, (int64_t)used};
+    if (growth->is_zeroed && growth->bytes > used)
+        copies->of[copies->n++] = (struct cuda_copy){data + used, NULL, (int64_t)(growth->bytes - used)};
 }
 
-enum sx_status cuda_group_moves_issue(struct cuda_stream *stream, struct cuda_group_moves *moves) {
-    const enum sx_status made = make_room(stream, moves);
-    const enum sx_status issued = issue_copies(stream, moves);
-    return made == SX_OK ? issued : made;
+enum sx_status cuda_group_grow_noted(struct cuda_stream *stream, struct cuda_group_growing *growing) {
+    const int n = growing->n;
+    const size_t bytes = growing->bytes;
+    struct cuda_copies copies;
+    struct sx_buffer *buffer;
+    copies.n = 0;
+    growing->n = 0;
+    growing->bytes = 0;
+    if (n == 0)
+        return SX_OK;
+    SX_TRY(cuda_shared_create(stream, bytes, &buffer));
+    size_t at = 0;
+    for (int i = 0; i < n; i++) {
+        note_copies(&growing->of[i], (char *)buffer->data + at, &copies);
+        at += aligned(growing->of[i].bytes);
+    }
+    if (copies.n > 0)
+        cuda_copy_several(stream->handle, &copies);
+    at = 0;
+    for (int i = 0; i < n; i++) {
+        struct cuda_group_array *array = growing->of[i].array;
+        sx_buffer_release(array->buffer);
+        array->buffer = sx_buffer_retain(buffer);
+        array->data = (char *)buffer->data + at;
+        at += aligned(growing->of[i].bytes);
+    }
+    sx_buffer_release(buffer);
+    return cuda_launched(stream, "moving groups");
 }
 
 enum sx_status cuda_group_array_grow(struct cuda_stream *stream, struct cuda_group_array *array, int64_t used,
-                                     int64_t capacity, bool zeroed, struct cuda_group_moves *moves) {
+                                     int64_t capacity, bool zeroed, struct cuda_group_growing *growing) {
     enum { TOGETHER_BYTES = 4 << 20 };
     const size_t bytes = (size_t)capacity * array->width;
     if (array->width == 0)
         return SX_OK;
-    if (moves->n_growing == CUDA_GROUP_GROWING || moves->growing_bytes + bytes > TOGETHER_BYTES)
-        SX_TRY(make_room(stream, moves));
-    moves->growing[moves->n_growing++] =
+    if (growing->n == CUDA_GROUP_GROWING || growing->bytes + bytes > TOGETHER_BYTES)
+        SX_TRY(cuda_group_grow_noted(stream, growing));
+    growing->of[growing->n++] =
         (struct cuda_group_growth){array, array->buffer ? (size_t)used * array->width : 0, bytes, zeroed};
-    moves->growing_bytes += aligned(bytes);
+    growing->bytes += aligned(bytes);
     return SX_OK;
 }
 
@@ -122,26 +102,16 @@ static void arrays_of(struct cuda_group_aggregate *aggregate,
 
 /* The first `state_capacity` elements have zeroes where there is no group yet, so they are all kept. */
 static enum sx_status grow_states(struct cuda_stream *stream, struct sx_group *group, int64_t capacity,
-                                  struct cuda_group_moves *moves) {
+                                  struct cuda_group_growing *growing) {
     for (int a = 0; a < group->n_aggregates; a++) {
         struct cuda_group_array *arrays[CUDA_GROUP_STATE_ARRAYS];
         arrays_of(&group->aggregates[a], arrays);
         for (int i = 0; i < CUDA_GROUP_STATE_ARRAYS; i++)
-            SX_TRY(cuda_group_array_grow(stream, arrays[i], group->state_capacity, capacity, true, moves));
+            SX_TRY(cuda_group_array_grow(stream, arrays[i], group->state_capacity, capacity, true, growing));
     }
-    SX_TRY(cuda_group_moves_issue(stream, moves));
+    SX_TRY(cuda_group_grow_noted(stream, growing));
     group->state_capacity = capacity;
     return SX_OK;
-}
-
-/* Also after an error nothing is left to be moved: what has room does so now. */
-static enum sx_status try_grow(struct cuda_stream *stream, struct sx_group *group, int64_t capacity,
-                               cuda_group_grow_some *grow) {
-    struct cuda_group_moves moves = {.n_left = 0};
-    const enum sx_status status = grow(stream, group, capacity, &moves);
-    moves.n_growing = 0;
-    const enum sx_status issued = cuda_group_moves_issue(stream, &moves);
-    return status == SX_OK ? issued : status;
 }
 
 enum sx_status cuda_group_grow(struct cuda_stream *stream, struct sx_group *group, int64_t capacity,
@@ -150,8 +120,9 @@ enum sx_status cuda_group_grow(struct cuda_stream *stream, struct sx_group *grou
         return SX_OK;
     const int64_t more = cuda_group_capacity(capacity, n_groups, cuda_group_expected(group, n_groups));
     const int64_t least = cuda_group_capacity(capacity, n_groups, n_groups);
-    const enum sx_status status = try_grow(stream, group, more, grow);
-    return status == SX_OUT_OF_MEMORY && least < more ? try_grow(stream, group, least, grow) : status;
+    struct cuda_group_growing growing = {.n = 0};
+    const enum sx_status status = grow(stream, group, more, &growing);
+    return status == SX_OUT_OF_MEMORY && least < more ? grow(stream, group, least, &growing) : status;
 }
 
 enum sx_status cuda_group_grow_states(struct cuda_stream *stream, struct sx_group *group, int64_t n_groups) {

@@ -100,31 +100,27 @@ enum {
 
 /* ---- group.c ---- */
 
-/* Arrays that grow, at first without room, and what those that have it are still to get of the ones in whose
- * place they are. Starts zeroed. */
+/* Arrays that are to grow. Starts zeroed. */
 enum { CUDA_GROUP_GROWING = CUDA_COPIES / 2 };
 struct cuda_group_growth {
     struct cuda_group_array *array;
     size_t used_bytes, bytes;
     bool is_zeroed;
 };
-struct cuda_group_moves {
-    struct cuda_group_growth growing[CUDA_GROUP_GROWING];
-    int n_growing;
-    size_t growing_bytes;
-    struct cuda_copies copies;
-    struct sx_buffer *left[CUDA_COPIES];
-    int n_left;
+struct cuda_group_growing {
+    struct cuda_group_growth of[CUDA_GROUP_GROWING];
+    int n;
+    size_t bytes; /* of all of them */
 };
-/* Room for `capacity` elements, of which `used` are kept; the others are zeroed if wanted, where the old ones
- * take a multiple of 8 bytes. The array has it once the moves are issued, which the caller does. */
+/* Notes it: room for `capacity` elements, of which `used` are kept; the others are zeroed if wanted, where
+ * the old ones take a multiple of 8 bytes. Where there are too many or too large ones for one buffer, those
+ * noted before grow now. */
 SX_MUST_CHECK enum sx_status cuda_group_array_grow(struct cuda_stream *stream, struct cuda_group_array *array,
                                                    int64_t used, int64_t capacity, bool zeroed,
-                                                   struct cuda_group_moves *moves);
-/* Small arrays get room in one buffer, and all move in one kernel; gives the old ones' memory back. Where
- * memory is short what has room moves first. After an error nothing is left to be moved. */
-SX_MUST_CHECK enum sx_status cuda_group_moves_issue(struct cuda_stream *stream,
-                                                    struct cuda_group_moves *moves);
+                                                   struct cuda_group_growing *growing);
+/* All that are noted grow, into one buffer and by one kernel, or none; none is noted then. */
+SX_MUST_CHECK enum sx_status cuda_group_grow_noted(struct cuda_stream *stream,
+                                                   struct cuda_group_growing *growing);
 /* Groups that there will be if the rows that are left, or at least those that wait, make as many as the last
  * ones did; not above `needed` where they would take more than 1/16 of the device's memory. */
 int64_t cuda_group_expected(const struct sx_group *group, int64_t needed);
@@ -132,7 +128,7 @@ int64_t cuda_group_expected(const struct sx_group *group, int64_t needed);
  * larger by a good part, and of few different sizes, so that memory is found again. */
 int64_t cuda_group_capacity(int64_t capacity, int64_t needed, int64_t expected);
 typedef enum sx_status cuda_group_grow_some(struct cuda_stream *stream, struct sx_group *group,
-                                            int64_t capacity, struct cuda_group_moves *moves);
+                                            int64_t capacity, struct cuda_group_growing *growing);
 /* Makes room for `n_groups` by `grow` where `capacity` is too small: for those that are expected, or, where
  * there is not that much memory, for fewer. */
 SX_MUST_CHECK enum sx_status cuda_group_grow(struct cuda_stream *stream, struct sx_group *group,

@@ -45,15 +45,15 @@ static enum sx_status ensure_slots(struct cuda_stream *stream, struct sx_group *
 }
 
 static enum sx_status grow_keys(struct cuda_stream *stream, struct sx_group *group, int64_t capacity,
-                                struct cuda_group_moves *moves) {
+                                struct cuda_group_growing *growing) {
     const int64_t used = group->n_groups;
-    SX_TRY(cuda_group_array_grow(stream, &group->hashes, used, capacity, false, moves));
+    SX_TRY(cuda_group_array_grow(stream, &group->hashes, used, capacity, false, growing));
     for (int k = 0; k < group->n_keys; k++) {
         struct cuda_group_key_store *key = &group->keys[k];
-        SX_TRY(cuda_group_array_grow(stream, &key->values, used, capacity, false, moves));
-        SX_TRY(cuda_group_array_grow(stream, &key->valid, used, capacity, false, moves));
+        SX_TRY(cuda_group_array_grow(stream, &key->values, used, capacity, false, growing));
+        SX_TRY(cuda_group_array_grow(stream, &key->valid, used, capacity, false, growing));
     }
-    SX_TRY(cuda_group_moves_issue(stream, moves));
+    SX_TRY(cuda_group_grow_noted(stream, growing));
     group->key_capacity = capacity;
     return SX_OK;
 }

@@ -100,12 +100,12 @@ static enum sx_status cover_digits(const struct update *update, int a) {
             return SX_OK;
     }
     struct cuda_group_aggregate wide = *aggregate;
-    struct cuda_group_moves moves = {.n_left = 0};
+    struct cuda_group_growing growing = {.n = 0};
     wide.first_word = first;
     wide.states = (struct cuda_group_array){.width = (size_t)(end - first) * sizeof(uint64_t)};
-    SX_TRY(
-        cuda_group_array_grow(update->stream, &wide.states, 0, update->group->state_capacity, true, &moves));
-    SX_TRY(cuda_group_moves_issue(update->stream, &moves));
+    SX_TRY(cuda_group_array_grow(update->stream, &wide.states, 0, update->group->state_capacity, true,
+                                 &growing));
+    SX_TRY(cuda_group_grow_noted(update->stream, &growing));
     if (n_words > 0)
         cuda_group_widen(update->stream->handle, cuda_group_sum_of(aggregate), cuda_group_sum_of(&wide),
                          update->group->n_groups);

@@ -340,22 +340,19 @@ enum sx_status sx_cuda_rows_pack(struct sx_stream *base, const struct sx_batch *
 
 /* ---- from the host's memory ---- */
 
-/* Whether the bytes stay where they are while they are brought: to note fewer is quicker than a wait. */
-static bool stays(const struct sx_buffer *host, size_t bytes) {
-    enum { MOST_NOTED = 64 << 10 };
-    return sx_pool_is_pinned(host->pool) && bytes > MOST_NOTED;
-}
-
-/* The host's memory may be released then. `waits`: other streams may read what has been brought, too. */
+/* The host's memory may be released then. `waits`: other streams may read what has been brought, too. Else
+ * few bytes are noted, which is quicker than a wait. */
 static enum sx_status bring(struct cuda_stream *stream, const struct sx_buffer *host, size_t bytes,
                             bool waits, struct sx_buffer **out_buffer) {
+    enum { MOST_NOTED = 64 << 10 };
     struct sx_buffer *device;
+    const bool notes = !sx_pool_is_pinned(host->pool) || (bytes <= MOST_NOTED && !waits);
     SX_TRY(sx_buffer_create(stream->base.pool, bytes, &device, &stream->base.error));
-    enum sx_status status = !stays(host, bytes) ? cuda_upload(stream, device->data, host->data, bytes)
+    enum sx_status status = notes ? cuda_upload(stream, device->data, host->data, bytes)
                             : bytes <= CUDA_FEW_BYTES
                                 ? cuda_upload_few(stream, device->data, host->data, bytes)
                                 : cuda_upload_pinned(stream, device->data, host->data, bytes);
-    if (status == SX_OK && (waits || stays(host, bytes)))
+    if (status == SX_OK && (waits || !notes))
         status = cuda_sync(stream, "bytes of other ranks");
     if (status != SX_OK) {
         sx_buffer_release(device);
