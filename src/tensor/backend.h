@@ -207,7 +207,9 @@ struct sx_backend_ops {
     void (*eval_destroy)(struct sx_stream *stream, struct sx_eval *eval);
     /* All outputs over all rows of `batch` (columns = the program's inputs; an input that no instruction and
      * no output uses may be a zeroed tensor). out_columns[program->n_outputs]. An output that is an input is
-     * shared, not copied. Inputs may be SELECTED, of FLAT; those that are outputs alone of NARROW, too. */
+     * shared, not copied. Inputs may be SELECTED, of FLAT; those that are outputs alone of NARROW, too. An
+     * error of a row may be told by the stream's next synchronisation; until then the object is needed for its
+     * words. */
     SX_MUST_CHECK enum sx_status (*eval_run)(struct sx_stream *stream, struct sx_eval *eval,
                                              const struct sx_batch *batch, struct sx_tensor *out_columns);
     /* The outputs are BOOL conjuncts, evaluated one after another on the rows that are left. Rows that pass
@@ -320,7 +322,8 @@ struct sx_backend_ops {
     SX_MUST_CHECK enum sx_status (*group_update)(struct sx_stream *stream, struct sx_group *group, int worker,
                                                  const struct sx_tensor *keys, const struct sx_tensor *inputs,
                                                  const struct sx_tensor *filters, int64_t rows);
-    /* No more updates. Tells into how many parts the result falls. */
+    /* No more updates. Tells into how many parts the result falls. A sum that is too large may be told by the
+     * stream's next synchronisation. */
     SX_MUST_CHECK enum sx_status (*group_finish)(struct sx_stream *stream, struct sx_group *group,
                                                  int *out_parts);
     /* Next rows of a part: keys, then aggregates (FLAT or DICT). *cursor starts 0; an empty batch (rows 0)

@@ -551,4 +551,5 @@ void conform_eval(struct conformance *c) {
             }
         }
     conform_eval_same(c);
+    conform_eval_late(c);
 }

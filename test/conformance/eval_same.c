@@ -98,7 +98,9 @@ static enum sx_status run(struct sx_stream *stream, const struct sx_program *pro
         sx_tensor_slice(&columns[i], first, rows, &slices[i]);
     const struct sx_batch batch = {
         .rows = rows, .rows_bound = rows, .n_columns = n_columns, .columns = slices};
-    const enum sx_status status = ops->eval_run(stream, eval, &batch, out);
+    enum sx_status status = ops->eval_run(stream, eval, &batch, out);
+    if (status == SX_OK)
+        status = ops->synchronise(stream, "faults");
     for (int i = 0; i < n_columns; i++)
         sx_tensor_release(&slices[i]);
     ops->eval_destroy(stream, eval);

@@ -19,7 +19,7 @@ struct cuda_column {
 enum { CUDA_COUNTERS = 256 };
 enum cuda_fault_kind {
     CUDA_FAULT_NONE,
-    CUDA_FAULT_EXPRESSION, /* what: number given at the launch; row: the first one that failed, mostly */
+    CUDA_FAULT_EXPRESSION, /* what: the step; row: the first one that failed, mostly; detail: the owner */
     CUDA_FAULT_SUM,        /* a sum does not fit its type */
     CUDA_FAULT_PAGE,       /* what: page; detail: enum of the decoder */
     CUDA_FAULT_ROWS        /* of another rank; what: column; row: a damaged one */

@@ -62,6 +62,8 @@ struct cuda_allocator; /* memory.c */
 
 /* More of a stream's tickets than are mostly waited for one by one. */
 enum { CUDA_AHEAD_EVENTS = 4 };
+/* Expressions that run one after another without a wait, at most. */
+enum { CUDA_UNCHECKED = 8 };
 
 struct cuda_stream {
     struct sx_stream base; /* first; base.pool is the stream's device memory */
@@ -93,6 +95,9 @@ struct cuda_stream {
     enum sx_status (*describe_fault)(struct cuda_stream *stream, const struct cuda_fault *fault,
                                      const void *context);
     const void *fault_context;
+    /* Whose faults the next cuda_sync tells, with their words; see eval_error.c. */
+    struct sx_eval *unchecked[CUDA_UNCHECKED];
+    int n_unchecked;
 };
 
 static inline struct cuda_stream *cuda_stream_of(struct sx_stream *stream) {
@@ -267,6 +272,15 @@ SX_MUST_CHECK enum sx_status cuda_message_create(struct cuda_stream *stream, siz
 void cuda_spare_cache(struct cuda_stream *stream, bool spares);
 /* What is still in use is given back when it is released. The stream has been synchronised. */
 void cuda_allocator_close(struct cuda_allocator *allocator);
+
+/* ---- words for faults that do not need whoever is at work: group_emit.c, eval_error.c ---- */
+
+enum sx_status cuda_group_describe(struct cuda_stream *stream, const struct cuda_fault *fault);
+/* Of an expression; false: it is not of one in the stream's list. */
+bool cuda_eval_describe(struct cuda_stream *stream, const struct cuda_fault *fault,
+                        enum sx_status *out_status);
+/* Empties the list. */
+void cuda_eval_all_checked(struct cuda_stream *stream);
 
 /* ---- pinned.c ---- */
 

@@ -57,6 +57,7 @@ struct eval_plan {
     int n_slots;
     enum cuda_eval_level level;
     bool can_fail, makes_strings;
+    bool fails_on_text; /* whose bytes an error's text needs while the batch is there */
 };
 
 struct sx_eval {
@@ -78,6 +79,7 @@ struct sx_eval {
     struct sx_buffer *failure;
     struct eval_plan *plans;
     size_t heap_bytes; /* of new strings, a guess from the last batch */
+    struct cuda_stream *unchecked_by; /* in whose list it is; or NULL */
 };
 
 /* eval_create.c */
@@ -150,5 +152,9 @@ struct eval_watch {
 };
 void cuda_eval_watch_begin(struct cuda_stream *stream, struct sx_eval *eval, struct eval_watch *watch);
 void cuda_eval_watch_end(struct cuda_stream *stream, const struct eval_watch *watch);
+/* Into its stream's list, until faults are known; false: there is no room. */
+bool cuda_eval_check_later(struct sx_eval *eval);
+/* Out of it again, before it is destroyed. */
+void cuda_eval_leave_unchecked(struct sx_eval *eval);
 
 #endif

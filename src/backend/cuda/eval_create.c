@@ -202,6 +202,7 @@ out:
 void cuda_eval_destroy(struct sx_eval *eval) {
     if (!eval)
         return;
+    cuda_eval_leave_unchecked(eval);
     for (struct eval_plan *plan = eval->plans, *next; plan; plan = next) {
         next = plan->next;
         sx_buffer_release(plan->steps);

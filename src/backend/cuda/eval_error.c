@@ -57,11 +57,16 @@ out:
     return status;
 }
 
+static bool is_of(const struct cuda_fault *fault, const struct sx_eval *eval) {
+    return fault->kind == CUDA_FAULT_EXPRESSION && fault->detail[0] == (uint64_t)(uintptr_t)eval &&
+           fault->what < (uint32_t)eval->n_steps;
+}
+
 /* Faults of work that was issued before are another's to describe. */
 static enum sx_status describe(struct cuda_stream *stream, const struct cuda_fault *fault,
                                const void *context) {
     const struct eval_watch *watch = context;
-    if (fault->kind == CUDA_FAULT_EXPRESSION && fault->what < (uint32_t)watch->eval->n_steps)
+    if (is_of(fault, watch->eval))
         return describe_step(stream, watch->eval, &watch->eval->steps[fault->what]);
     if (watch->describe)
         return watch->describe(stream, fault, watch->context);
@@ -79,4 +84,46 @@ void cuda_eval_watch_begin(struct cuda_stream *stream, struct sx_eval *eval, str
 void cuda_eval_watch_end(struct cuda_stream *stream, const struct eval_watch *watch) {
     stream->describe_fault = watch->describe;
     stream->fault_context = watch->context;
+}
+
+/* ---- faults that are told later ---- */
+
+bool cuda_eval_check_later(struct sx_eval *eval) {
+    struct cuda_stream *stream = eval->stream;
+    if (eval->unchecked_by)
+        return eval->unchecked_by == stream;
+    if (stream->n_unchecked == CUDA_UNCHECKED)
+        return false;
+    stream->unchecked[stream->n_unchecked++] = eval;
+    eval->unchecked_by = stream;
+    return true;
+}
+
+bool cuda_eval_describe(struct cuda_stream *stream, const struct cuda_fault *fault,
+                        enum sx_status *out_status) {
+    for (int i = 0; i < stream->n_unchecked; i++) {
+        const struct sx_eval *eval = stream->unchecked[i];
+        if (!is_of(fault, eval))
+            continue;
+        *out_status = describe_step(stream, eval, &eval->steps[fault->what]);
+        return true;
+    }
+    return false;
+}
+
+void cuda_eval_all_checked(struct cuda_stream *stream) {
+    for (int i = 0; i < stream->n_unchecked; i++)
+        stream->unchecked[i]->unchecked_by = NULL;
+    stream->n_unchecked = 0;
+}
+
+void cuda_eval_leave_unchecked(struct sx_eval *eval) {
+    struct cuda_stream *stream = eval->unchecked_by;
+    int n = 0;
+    for (int i = 0; stream && i < stream->n_unchecked; i++)
+        if (stream->unchecked[i] != eval)
+            stream->unchecked[n++] = stream->unchecked[i];
+    if (stream)
+        stream->n_unchecked = n;
+    eval->unchecked_by = NULL;
 }

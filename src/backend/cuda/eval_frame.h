@@ -129,6 +129,7 @@ __attribute__((noinline)) __device__ static void eval_report(const struct cuda_e
         return;
     fault->what = (uint32_t)step.number;
     fault->row = row;
+    fault->detail[0] = (uint64_t)(uintptr_t)run.owner;
     for (int k = 0; k < CUDA_EVAL_MAX_ARGUMENTS; k++)
         run.failure->arguments[k] = arguments.values[k];
 }

@@ -185,6 +185,14 @@ static enum cuda_eval_level level_of(const struct cuda_eval_step *step) {
     return is_wide ? CUDA_EVAL_WIDE : CUDA_EVAL_NARROW;
 }
 
+static bool has_text(const struct sx_eval *eval, const struct cuda_eval_step *step) {
+    const struct cuda_eval_step *origin = &eval->steps[step->number].code; /* with registers */
+    bool any = false;
+    for (int k = 0; k < origin->n_arguments; k++)
+        any |= eval->types[origin->arguments[k]].id == SX_TYPE_VARCHAR;
+    return any;
+}
+
 static void describe_plan(struct emitter *e) {
     struct eval_plan *plan = e->plan;
     plan->n_steps = e->n;
@@ -192,7 +200,9 @@ static void describe_plan(struct emitter *e) {
         const struct cuda_eval_step *step = &e->steps[s];
         const enum cuda_eval_level level = level_of(step);
         plan->level = level > plan->level ? level : plan->level;
-        plan->can_fail |= step->on_fail == CUDA_EVAL_ERROR;
+        const bool can_fail = step->on_fail == CUDA_EVAL_ERROR;
+        plan->can_fail |= can_fail;
+        plan->fails_on_text |= can_fail && has_text(e->eval, step);
         plan->makes_strings |= step->op >= CUDA_EVAL_CONCAT && step->op <= CUDA_EVAL_TO_TEXT;
     }
 }

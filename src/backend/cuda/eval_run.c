@@ -187,6 +187,7 @@ static void begin_run(const struct sx_eval *eval, const struct eval_plan *plan, 
     run->constant_valid = (const uint8_t *)eval->constants->data + n * sizeof(struct cuda_eval_value);
     run->control = eval->stream->control;
     run->failure = eval->failure->data;
+    run->owner = eval;
 }
 
 /* Launches again with as much heap as was asked for, until the strings have room: their sizes are known to
@@ -221,9 +222,10 @@ static enum sx_status launch_with_heap(struct sx_eval *eval, const struct eval_p
     }
 }
 
-/* `waits`: whether faults have to be known when this returns. */
+/* `is_waited_for`: by who calls, while faults get this object's words. Else the next synchronisation of the
+ * stream tells faults, whatever it is for. */
 static enum sx_status launch(struct sx_eval *eval, const struct eval_plan *plan, struct cuda_eval_run *run,
-                             bool waits, struct sx_buffer **out_heap) {
+                             bool is_waited_for, struct sx_buffer **out_heap) {
     struct cuda_stream *stream = eval->stream;
     *out_heap = NULL;
     if (run->rows == 0)
@@ -233,7 +235,9 @@ static enum sx_status launch(struct sx_eval *eval, const struct eval_plan *plan,
         return launch_with_heap(eval, plan, run, out_heap);
     cuda_eval_launch(stream->handle, run, plan->level, plan->n_slots);
     SX_TRY(cuda_launched(stream, "an expression"));
-    return waits && plan->can_fail ? cuda_sync(stream, "faults of an expression") : SX_OK;
+    if (is_waited_for || !plan->can_fail || (!plan->fails_on_text && cuda_eval_check_later(eval)))
+        return SX_OK;
+    return cuda_sync(stream, "faults of an expression");
 }
 
 /* ---- eval_run ---- */
@@ -336,7 +340,7 @@ static enum sx_status run_outputs(struct sx_eval *eval, const struct sx_batch *b
     SX_GO(cuda_eval_plan(eval, false, mapped, dict_outputs, &plan));
     if (plan->n_steps > 0 && batch->rows > 0) {
         SX_GO(upload_places(eval, plan, batch, out, &run, &places));
-        SX_GO(launch(eval, plan, &run, true, &made));
+        SX_GO(launch(eval, plan, &run, false, &made));
     }
     SX_GO(end_outputs(eval, batch, made, out));
 out:
@@ -407,7 +411,7 @@ static enum sx_status select_rows(struct sx_eval *eval, const struct sx_batch *b
     SX_GO(upload_places(eval, plan, batch, NULL, &run, &places));
     run.selection = selection ? selection->values : NULL;
     run.flags = flags->data;
-    SX_GO(launch(eval, plan, &run, false, &made));
+    SX_GO(launch(eval, plan, &run, true, &made));
     SX_GO(cuda_select(stream, flags->data, run.rows, out_index));
     if (selection)
         SX_GO(compose(stream, selection, out_index));

@@ -13,9 +13,7 @@ static void text_of(sx_i128 value, char text[SX_TEXT_BYTES + 1]) {
 }
 
 /* The CPU names the two numbers whose sum was too large; here the sum alone is known. */
-static enum sx_status describe_overflow(struct cuda_stream *stream, const struct cuda_fault *fault,
-                                        const void *context) {
-    (void)context;
+enum sx_status cuda_group_describe(struct cuda_stream *stream, const struct cuda_fault *fault) {
     const bool negative = (int64_t)fault->detail[2] < 0;
     const sx_i128 limit = negative ? SX_I128_MIN : SX_I128_MAX;
     const sx_u128 low = (sx_u128)fault->detail[1] << 64 | fault->detail[0];
@@ -47,17 +45,13 @@ static enum sx_status check_sums(struct cuda_stream *stream, const struct sx_gro
     return cuda_launched(stream, "checking sums");
 }
 
-/* Streams that emit find everything done, since this waits for the device. */
+/* A sum that is too large is told by the stream's next synchronisation. */
 enum sx_status sx_cuda_group_finish(struct sx_stream *base, struct sx_group *group, int *out_parts) {
     struct cuda_stream *stream;
     SX_TRY(cuda_enter(base, &stream));
     SX_TRY(cuda_group_take_turn(stream, group));
     SX_TRY(cuda_group_grow_states(stream, group, group->n_groups)); /* there may have been no update */
     SX_TRY(check_sums(stream, group));
-    stream->describe_fault = describe_overflow;
-    enum sx_status status = cuda_sync(stream, "groups are whole");
-    stream->describe_fault = NULL;
-    SX_TRY(status);
     sx_buffer_release(group->slots);
     sx_buffer_release(group->hashes.buffer);
     group->slots = NULL;

@@ -173,9 +173,11 @@ struct cuda_eval_run {
     int64_t *heap_used_bytes; /* counts on when the heap is full; then the strings are empty */
     struct cuda_control *control;
     struct cuda_eval_failure *failure;
+    const void *owner; /* the host's, for faults */
 };
 
-/* Runs the steps on every row. A fault has kind CUDA_FAULT_EXPRESSION and the step's number in `what`. */
+/* Runs the steps on every row. A fault has kind CUDA_FAULT_EXPRESSION, the step's number in `what`, and the
+ * owner in detail[0]. */
 void cuda_eval_launch(cudaStream_t stream, const struct cuda_eval_run *run, enum cuda_eval_level level,
                       int n_slots);
 

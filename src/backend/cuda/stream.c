@@ -295,7 +295,11 @@ static enum sx_status fault(struct cuda_stream *stream) {
     struct cuda_fault found;
     if ((uint32_t)stream->reply->fault_kind == CUDA_FAULT_NONE)
         return SX_OK;
-    SX_TRY(fetch_fault(stream, &found));
+    enum sx_status status = fetch_fault(stream, &found);
+    if (status != SX_OK || cuda_eval_describe(stream, &found, &status))
+        return status;
+    if (found.kind == CUDA_FAULT_SUM)
+        return cuda_group_describe(stream, &found);
     if (found.kind == CUDA_FAULT_ROWS) /* whoever is at work now */
         return sx_error_set(&stream->base.error, SX_INTERNAL,
                             "rows of another rank: column %u is damaged at row %lld", found.what,
@@ -373,7 +377,9 @@ static enum sx_status sync_all(struct cuda_stream *stream, bool takes_counters, 
     stream->staging_used = 0;
     atomic_store(&stream->clock->quiet_epoch, epoch);
     atomic_store(&stream->clock->busy, false);
-    return fault(stream);
+    const enum sx_status status = fault(stream);
+    cuda_eval_all_checked(stream);
+    return status;
 }
 
 enum sx_status cuda_sync(struct cuda_stream *stream, const char *why) {
