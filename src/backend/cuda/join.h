@@ -15,7 +15,15 @@
 #include "backend/cuda/gather.h"
 #include "backend/cuda/launch_join.h"
 
-enum { JOIN_DUPLICATES = 1, JOIN_SLOTS }; /* counters while a table is made */
+/* Counters while a table is made; those from JOIN_BOUNDS on are bounds of keys. */
+enum { JOIN_DUPLICATES = 1, JOIN_SLOTS, JOIN_BOUNDS = 8 };
+enum { JOIN_MOST_BOUNDS = (CUDA_COUNTERS - JOIN_BOUNDS) / CUDA_JOIN_BOUNDS_WORDS };
+
+/* Of a key's words; min > max: no row is valid. */
+struct join_range {
+    int64_t min, max;
+    bool has_null;
+};
 
 struct join_batch {
     int64_t rows, ahead_row;   /* the first one's number, if the rows have slots already; else -1 */
@@ -43,7 +51,7 @@ struct join_ahead {
     bool is_decided, is_ended;
     int64_t room, rows; /* rows that have their keys and slots here, or will */
     struct sx_tensor keys;
-    struct sx_buffer *range; /* a cuda_join_range, of these keys */
+    struct sx_buffer *bounds; /* a cuda_join_bounds, of these keys */
     struct join_slots slots;
     cudaStream_t behind; /* where rows claim them */
     cudaEvent_t claimed; /* after all that was issued there */
@@ -99,7 +107,7 @@ struct sx_join {
     int key_payload;             /* the column of payload that is the only key; -1: none is */
 
     /* set by join_build */
-    struct cuda_join_range *ranges;    /* [n_keys] */
+    struct join_range *ranges;         /* [n_keys] */
     struct sx_tensor *keys;            /* [n_keys], FLAT; before they are taken without values */
     struct sx_buffer *marks;           /* a byte per row */
     struct sx_tensor *payload;         /* [n_payload]; with payload_rows without values */
@@ -138,10 +146,11 @@ SX_MUST_CHECK enum sx_status cuda_join_zeroed(struct cuda_stream *stream, size_t
 /* Lists the rows of each slot next to each other; slots: [rows], -1 for none. */
 SX_MUST_CHECK enum sx_status cuda_join_make_runs(struct cuda_stream *stream, struct sx_join *join,
                                                  const int64_t *slots);
-extern const struct cuda_join_range cuda_join_no_range;
-/* Widens *range, on the device, by a column of key k. */
-void cuda_join_note_range(cudaStream_t stream, const struct sx_join *join, int k,
-                          const struct sx_tensor *column, struct cuda_join_range *range);
+struct join_range cuda_join_range_of(const struct cuda_join_bounds *bounds);
+/* Widens *bounds, on the device, by a column of key k. False: it has nothing that counts, and no kernel is
+ * launched. */
+bool cuda_join_note_range(cudaStream_t stream, const struct sx_join *join, int k,
+                          const struct sx_tensor *column, struct cuda_join_bounds *bounds);
 /* For up to `rows` rows, without keys; also in part where it fails. */
 SX_MUST_CHECK enum sx_status cuda_join_slots_create(struct cuda_stream *stream, int64_t rows,
                                                     struct join_slots *out_slots);
@@ -164,7 +173,7 @@ SX_MUST_CHECK enum sx_status cuda_join_end_ahead(struct cuda_stream *stream, str
 void cuda_join_settle_ahead(struct join_ahead *ahead);
 /* Of the keys of all rows that have slots; waits for it. */
 SX_MUST_CHECK enum sx_status cuda_join_range_ahead(struct cuda_stream *stream, const struct sx_join *join,
-                                                   struct cuda_join_range *out_range);
+                                                   struct join_range *out_range);
 /* Whether all rows of the build side have slots, or will once they have claimed them. */
 bool cuda_join_are_ahead(const struct sx_join *join);
 /* Slots with room for all rows, of which the first *out_rows have claimed theirs; false: there are none, or
@@ -195,7 +204,7 @@ SX_MUST_CHECK enum sx_status cuda_join_add_payload(struct gather *gather, const 
 
 /* Whether the only key's words are few enough for ranks. Where they are not, those of a wider range of no
  * more rows are not either, unless rows are too many for ranks. */
-bool cuda_join_is_dense(const struct sx_join *join, const struct cuda_join_range *range, int64_t rows);
+bool cuda_join_is_dense(const struct sx_join *join, const struct join_range *range, int64_t rows);
 /* Sets the table, the payload and has_duplicates; all is there at the end. */
 SX_MUST_CHECK enum sx_status cuda_join_make_ranked(struct cuda_stream *stream, struct sx_join *join);
 

@@ -28,8 +28,8 @@ struct join_ahead *cuda_join_ahead_create(void) {
 
 void cuda_join_drop_ahead(struct join_ahead *ahead) {
     sx_tensor_release(&ahead->keys);
-    sx_buffer_release(ahead->range);
-    ahead->range = NULL;
+    sx_buffer_release(ahead->bounds);
+    ahead->bounds = NULL;
     cuda_join_slots_release(&ahead->slots);
 }
 
@@ -80,7 +80,7 @@ static enum sx_status make_room(struct cuda_stream *stream, struct sx_join *join
     SX_GO(cuda_check(stream, cudaEventRecord(ahead->claimed, stream->handle), "an event"));
     SX_GO(continue_behind(stream, ahead, ahead->claimed));
     cuda_share(stream, ahead->keys.values);
-    cuda_share(stream, ahead->range->data);
+    cuda_share(stream, ahead->bounds->data);
     cuda_join_slots_share(stream, &ahead->slots);
     ahead->room = rows;
 out:
@@ -89,17 +89,20 @@ out:
 }
 
 enum sx_status cuda_join_range_ahead(struct cuda_stream *stream, const struct sx_join *join,
-                                     struct cuda_join_range *out_range) {
-    return cuda_download(stream, out_range, join->ahead->range->data, sizeof *out_range,
-                         "the range of a join's keys");
+                                     struct join_range *out_range) {
+    struct cuda_join_bounds bounds;
+    SX_TRY(cuda_download(stream, &bounds, join->ahead->bounds->data, sizeof bounds,
+                         "the range of a join's keys"));
+    *out_range = cuda_join_range_of(&bounds);
+    return SX_OK;
 }
 
 /* Of the first batch. */
 static enum sx_status begin_range(struct cuda_stream *stream, const struct sx_join *join,
-                                  const struct sx_tensor *keys, struct cuda_join_range *out_range) {
-    struct sx_buffer **range = &join->ahead->range;
-    SX_TRY(cuda_upload_buffer(stream, &cuda_join_no_range, sizeof cuda_join_no_range, range));
-    cuda_join_note_range(stream->handle, join, 0, keys, (*range)->data);
+                                  const struct sx_tensor *keys, struct join_range *out_range) {
+    struct sx_buffer **bounds = &join->ahead->bounds;
+    SX_TRY(cuda_join_zeroed(stream, sizeof(struct cuda_join_bounds), bounds));
+    (void)cuda_join_note_range(stream->handle, join, 0, keys, (*bounds)->data);
     SX_TRY(cuda_launched(stream, "ranges of keys"));
     return cuda_join_range_ahead(stream, join, out_range);
 }
@@ -109,7 +112,7 @@ static enum sx_status decide(struct cuda_stream *stream, struct sx_join *join,
                              const struct join_batch *batch) {
     struct join_ahead *ahead = join->ahead;
     const int64_t rows = ahead->expected + ahead->expected / SLACK + SLACK_ROWS;
-    struct cuda_join_range range;
+    struct join_range range;
     ahead->is_decided = true;
     if (!fits_memory(stream, join, rows))
         return SX_OK;
@@ -144,7 +147,7 @@ static enum sx_status claim(struct cuda_stream *stream, const struct sx_join *jo
     SX_TRY(continue_behind(stream, ahead, appended));
     cuda_move_rows(ahead->behind, &moves, NULL, false, batch->rows);
     if (batch->ahead_row > 0)
-        cuda_join_note_range(ahead->behind, join, 0, keys, ahead->range->data);
+        (void)cuda_join_note_range(ahead->behind, join, 0, keys, ahead->bounds->data);
     cuda_join_claim(ahead->behind, &ahead->slots.table, batch->ahead_row, batch->rows,
                     ahead->slots.of_rows->data, ahead->slots.duplicates->data);
     SX_TRY(cuda_launched(stream, "slots of a join's table"));

@@ -68,33 +68,53 @@ enum sx_status cuda_join_take_column(struct cuda_stream *stream, struct sx_join 
     return status;
 }
 
-const struct cuda_join_range cuda_join_no_range = {INT64_MAX, INT64_MIN, 0};
+struct join_range cuda_join_range_of(const struct cuda_join_bounds *bounds) {
+    const uint64_t high = (uint64_t)1 << 63;
+    return (struct join_range){(int64_t)(~bounds->below ^ high), (int64_t)(bounds->max ^ high),
+                               bounds->has_null != 0};
+}
 
-void cuda_join_note_range(cudaStream_t stream, const struct sx_join *join, int k,
-                          const struct sx_tensor *column, struct cuda_join_range *range) {
+bool cuda_join_note_range(cudaStream_t stream, const struct sx_join *join, int k,
+                          const struct sx_tensor *column, struct cuda_join_bounds *bounds) {
     const struct cuda_join_key key = {.column = cuda_column_of(column),
                                       .form = cuda_join_has_range(join->types[k]) ? CUDA_JOIN_WORD
                                                                                   : CUDA_JOIN_WIDE};
-    if (column->length > 0 && (column->valid || key.form == CUDA_JOIN_WORD))
-        cuda_join_widen_range(stream, &key, column->length, range);
+    const bool counts = column->length > 0 && (column->valid || key.form == CUDA_JOIN_WORD);
+    if (counts)
+        cuda_join_widen(stream, &key, column->length, bounds);
+    return counts;
 }
 
-/* Waits for it. */
+/* Of keys [first, first + n), up to JOIN_MOST_BOUNDS. Waits for it, unless nothing counts. */
+static enum sx_status find_some(struct cuda_stream *stream, const struct sx_join *join, int first, int n) {
+    bool any = false;
+    SX_TRY(cuda_counters_reset(stream, JOIN_BOUNDS, n * CUDA_JOIN_BOUNDS_WORDS));
+    for (int k = 0; k < n; k++) {
+        int64_t *place = cuda_counter_place(stream, JOIN_BOUNDS + k * CUDA_JOIN_BOUNDS_WORDS);
+        any |= cuda_join_note_range(stream->handle, join, first + k, &join->keys[first + k],
+                                    (struct cuda_join_bounds *)(void *)place);
+    }
+    SX_TRY(cuda_launched(stream, "ranges of keys"));
+    if (any)
+        SX_TRY(cuda_sync_counters(stream, "ranges of a join's keys"));
+    for (int k = 0; k < n; k++) {
+        const int at = JOIN_BOUNDS + k * CUDA_JOIN_BOUNDS_WORDS;
+        struct cuda_join_bounds bounds = {0};
+        if (any)
+            bounds = (struct cuda_join_bounds){(uint64_t)cuda_counter(stream, at),
+                                               (uint64_t)cuda_counter(stream, at + 1),
+                                               cuda_counter(stream, at + 2)};
+        join->ranges[first + k] = cuda_join_range_of(&bounds);
+    }
+    return SX_OK;
+}
+
 static enum sx_status find_ranges(struct cuda_stream *stream, const struct sx_join *join) {
-    const size_t bytes = (size_t)join->n_keys * sizeof *join->ranges;
-    struct sx_buffer *made = NULL;
-    enum sx_status status;
-    for (int k = 0; k < join->n_keys; k++)
-        join->ranges[k] = cuda_join_no_range;
-    SX_GO(cuda_upload_buffer(stream, join->ranges, bytes, &made));
-    struct cuda_join_range *ranges = made->data;
-    for (int k = 0; k < join->n_keys; k++)
-        cuda_join_note_range(stream->handle, join, k, &join->keys[k], &ranges[k]);
-    SX_GO(cuda_launched(stream, "ranges of keys"));
-    SX_GO(cuda_download(stream, join->ranges, ranges, bytes, "ranges of a join's keys"));
-out:
-    sx_buffer_release(made);
-    return status;
+    for (int k = 0; k < join->n_keys; k += JOIN_MOST_BOUNDS) {
+        const int left = join->n_keys - k;
+        SX_TRY(find_some(stream, join, k, left < JOIN_MOST_BOUNDS ? left : JOIN_MOST_BOUNDS));
+    }
+    return SX_OK;
 }
 
 /* What the device has to do for it, join_build issues, so that nobody waits for it before. */

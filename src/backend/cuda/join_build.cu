@@ -6,13 +6,14 @@
  * random there and back for the slot. Unique keys need no more. Otherwise counting: 8 + 8 in lists and a
  * sector there and back; sums: 24 for each of two slots; filling: 16 of lists, a sector of `starts` and one
  * of `runs`, which keys in order make 8 each. The filter takes a sector at random, mostly in the cache. */
+#include "backend/cuda/block.h"
 #include "backend/cuda/join_kernel.h"
 
-enum { RANGE_ROWS = 16 * CUDA_THREADS /* that a block looks at, at least */ };
+enum { RANGE_ROWS = 16 * CUDA_THREADS /* that a block looks at, at least */, RANK_THREADS = 1024 };
 
 /* ---- ranges ---- */
 
-__global__ void widen_range(struct cuda_join_key key, int64_t rows, struct cuda_join_range *range) {
+__global__ void widen(struct cuda_join_key key, int64_t rows, struct cuda_join_bounds *bounds) {
     int64_t min = INT64_MAX, max = INT64_MIN;
     bool has_null = false;
     for (int64_t i = cuda_thread(); i < rows; i += cuda_threads()) {
@@ -34,11 +35,12 @@ __global__ void widen_range(struct cuda_join_key key, int64_t rows, struct cuda_
     if (threadIdx.x % CUDA_WARP != 0)
         return;
     if (min <= max) {
-        atomicMin((long long *)&range->min, (long long)min);
-        atomicMax((long long *)&range->max, (long long)max);
+        constexpr unsigned long long HIGH = 1ull << 63;
+        atomicMax((unsigned long long *)&bounds->below, ~((unsigned long long)min ^ HIGH));
+        atomicMax((unsigned long long *)&bounds->max, (unsigned long long)max ^ HIGH);
     }
     if (has_null)
-        range->has_null = 1; /* all write the same */
+        bounds->has_null = 1; /* all write the same */
 }
 
 /* ---- ranks ---- */
@@ -71,6 +73,22 @@ __global__ void set_ranks(struct cuda_join_rank *ranked, int64_t n, const int64_
         ranked[i].before = (uint32_t)sums[i];
     if (cuda_thread() == 0)
         *slots = sums[n];
+}
+
+/* One block of RANK_THREADS. */
+__global__ void rank_few(struct cuda_join_rank *ranked, int64_t n, int64_t *slots) {
+    uint32_t before = 0;
+    for (int64_t first = 0; first < n; first += RANK_THREADS) {
+        const int64_t i = first + threadIdx.x;
+        uint32_t total;
+        const uint32_t count = i < n ? (uint32_t)__popc(ranked[i].taken) : 0;
+        const uint32_t own = block_exclusive<uint32_t, RANK_THREADS>(count, &total);
+        if (i < n)
+            ranked[i].before = before + own;
+        before += total;
+    }
+    if (threadIdx.x == 0)
+        *slots = before;
 }
 
 __global__ void list_slots(struct cuda_join_table table, struct word_key keys, int64_t rows, int64_t *slots) {
@@ -174,14 +192,17 @@ template <typename K> __global__ void fill_bloom(struct cuda_join_table table, K
 
 extern "C" {
 
-void cuda_join_widen_range(cudaStream_t stream, const struct cuda_join_key *key, int64_t rows,
-                           struct cuda_join_range *range) {
-    SX_LAUNCH(widen_range, cuda_blocks(rows, RANGE_ROWS), CUDA_THREADS, 0, stream, *key, rows, range);
+void cuda_join_widen(cudaStream_t stream, const struct cuda_join_key *key, int64_t rows,
+                     struct cuda_join_bounds *bounds) {
+    SX_LAUNCH(widen, cuda_blocks(rows, RANGE_ROWS), CUDA_THREADS, 0, stream, *key, rows, bounds);
 }
 void cuda_join_take_places(cudaStream_t stream, const struct cuda_join_table *table, int64_t rows,
                            int64_t *duplicates) {
     const struct word_key word = {table->keys.first};
     SX_LAUNCH(take_places, cuda_many_blocks(rows), CUDA_THREADS, 0, stream, *table, word, rows, duplicates);
+}
+void cuda_join_rank_few(cudaStream_t stream, struct cuda_join_rank *ranked, int64_t n, int64_t *out_slots) {
+    SX_LAUNCH(rank_few, 1, RANK_THREADS, 0, stream, ranked, n, out_slots);
 }
 void cuda_join_count_places(cudaStream_t stream, const struct cuda_join_rank *ranked, int64_t n,
                             int32_t *out_counts) {

@@ -12,7 +12,7 @@ enum {
 };
 static const int64_t most_rows = UINT32_MAX;
 
-bool cuda_join_is_dense(const struct sx_join *join, const struct cuda_join_range *range, int64_t n_rows) {
+bool cuda_join_is_dense(const struct sx_join *join, const struct join_range *range, int64_t n_rows) {
     const uint64_t rows = (uint64_t)n_rows;
     if (join->n_keys != 1 || !cuda_join_has_range(join->types[0]) || n_rows == 0 || n_rows > most_rows)
         return false;
@@ -23,34 +23,42 @@ bool cuda_join_is_dense(const struct sx_join *join, const struct cuda_join_range
            (distance < CACHED_WORDS && distance / CACHED_WORDS_PER_ROW < rows);
 }
 
-/* Issues the ranks of the words that build rows have. */
-static enum sx_status make_ranks(struct cuda_stream *stream, struct sx_join *join) {
-    struct cuda_join_table *table = &join->table;
-    const struct cuda_join_range *range = &join->ranges[0];
+/* Issues the ranks of `n` words of places. */
+static enum sx_status rank_many(struct cuda_stream *stream, struct cuda_join_rank *ranked, int64_t n) {
     struct sx_buffer *counts = NULL, *sums = NULL, *scratch = NULL;
     struct sx_pool *pool = stream->base.pool;
     struct sx_error *error = &stream->base.error;
-    int64_t *duplicates;
     enum sx_status status;
-    table->min = range->min;
-    table->n_words = range->min > range->max ? 0 : (uint64_t)range->max - (uint64_t)range->min + 1;
-    const int64_t n = (int64_t)(table->n_words / CUDA_JOIN_PLACES) + 1;
-    SX_GO(cuda_join_zeroed(stream, (size_t)n * sizeof *table->ranked, &join->ranked));
-    table->ranked = join->ranked->data;
     SX_GO(sx_buffer_create(pool, (size_t)n * sizeof(int32_t), &counts, error));
     SX_GO(sx_buffer_create(pool, ((size_t)n + 1) * sizeof(int64_t), &sums, error));
     SX_GO(sx_buffer_create(pool, cuda_exclusive_sum_bytes(n), &scratch, error));
-    SX_GO(cuda_counter_reset(stream, JOIN_DUPLICATES, &duplicates));
-    cuda_join_take_places(stream->handle, table, join->rows, duplicates);
-    cuda_join_count_places(stream->handle, table->ranked, n, counts->data);
+    cuda_join_count_places(stream->handle, ranked, n, counts->data);
     cuda_exclusive_sum_i32(stream->handle, counts->data, n, sums->data, scratch->data);
-    cuda_join_set_ranks(stream->handle, table->ranked, n, sums->data, cuda_counter_place(stream, JOIN_SLOTS));
+    cuda_join_set_ranks(stream->handle, ranked, n, sums->data, cuda_counter_place(stream, JOIN_SLOTS));
     SX_GO(cuda_launched(stream, "ranks of a join's keys"));
 out:
     sx_buffer_release(counts);
     sx_buffer_release(sums);
     sx_buffer_release(scratch);
     return status;
+}
+
+/* Issues the ranks of the words that build rows have. */
+static enum sx_status make_ranks(struct cuda_stream *stream, struct sx_join *join) {
+    struct cuda_join_table *table = &join->table;
+    const struct join_range *range = &join->ranges[0];
+    int64_t *duplicates;
+    table->min = range->min;
+    table->n_words = range->min > range->max ? 0 : (uint64_t)range->max - (uint64_t)range->min + 1;
+    const int64_t n = (int64_t)(table->n_words / CUDA_JOIN_PLACES) + 1;
+    SX_TRY(cuda_join_zeroed(stream, (size_t)n * sizeof *table->ranked, &join->ranked));
+    table->ranked = join->ranked->data;
+    SX_TRY(cuda_counter_reset(stream, JOIN_DUPLICATES, &duplicates));
+    cuda_join_take_places(stream->handle, table, join->rows, duplicates);
+    if (n > CUDA_JOIN_FEW_RANKS)
+        return rank_many(stream, table->ranked, n);
+    cuda_join_rank_few(stream->handle, table->ranked, n, cuda_counter_place(stream, JOIN_SLOTS));
+    return cuda_launched(stream, "ranks of a join's keys");
 }
 
 static enum sx_status list_slots(struct cuda_stream *stream, const struct sx_join *join,

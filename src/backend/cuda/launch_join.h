@@ -27,11 +27,14 @@ struct cuda_join_keys {
     int32_t n;
 };
 
-/* Of a key's words: values, but for UBIGINT with the high bit flipped, so that they are in order. */
-struct cuda_join_range {
-    int64_t min, max; /* min > max: no row is valid */
+/* Of a key's words: values, but for UBIGINT with the high bit flipped, so that they are in order. As the
+ * device keeps it, all zero while there are no rows: max is the greatest word with its high bit flipped, and
+ * below the greatest of their complements. */
+struct cuda_join_bounds {
+    uint64_t below, max;
     int64_t has_null;
 };
+enum { CUDA_JOIN_BOUNDS_WORDS = 3 };
 
 /* Places of a ranked table: which of them are taken, and how many are in front of them. */
 enum { CUDA_JOIN_PLACES = 32 };
@@ -42,11 +45,12 @@ struct __attribute__((aligned(8))) cuda_join_rank {
 /* Slots of open addressing lie in buckets, each a sector of the device's memory, which a look-up reads at
  * once: what is accessed at random costs by sectors. */
 enum { CUDA_JOIN_BUCKET_BYTES = 32 };
-/* Slots of 4 bytes are for fewer build rows than this, so that 4 bits and more of each are a tag. */
+/* Slots of 4 bytes are for fewer build rows than CUDA_JOIN_NARROW_ROWS, so that 4 bits and more of each are
+ * a tag. One block ranks up to CUDA_JOIN_FEW_RANKS. */
 #ifdef SX_CUDA_EMULATED
-enum { CUDA_JOIN_NARROW_ROWS = 1 << 12 };
+enum { CUDA_JOIN_NARROW_ROWS = 1 << 12, CUDA_JOIN_FEW_RANKS = 3 << 9 };
 #else
-enum { CUDA_JOIN_NARROW_ROWS = 1 << 28 };
+enum { CUDA_JOIN_NARROW_ROWS = 1 << 28, CUDA_JOIN_FEW_RANKS = 8 << 10 };
 #endif
 
 /* A table maps keys to slots, and a slot to a build row.
@@ -72,12 +76,15 @@ struct cuda_join_table {
 
 /* ---- build: join_build.cu ---- */
 
-/* Widens *range by `rows` rows; of a key that is no WORD only has_null. */
-void cuda_join_widen_range(cudaStream_t stream, const struct cuda_join_key *key, int64_t rows,
-                           struct cuda_join_range *range);
+/* Widens *bounds by `rows` rows; of a key that is no WORD only has_null. */
+void cuda_join_widen(cudaStream_t stream, const struct cuda_join_key *key, int64_t rows,
+                     struct cuda_join_bounds *bounds);
 /* Takes places of a ranked table, which is all zero before, and sets *duplicates when two rows have one. */
 void cuda_join_take_places(cudaStream_t stream, const struct cuda_join_table *table, int64_t rows,
                            int64_t *duplicates);
+/* Tells how many places are taken in front of each of ranked[0 … n - 1], and *out_slots of all; n up to
+ * CUDA_JOIN_FEW_RANKS. The two that follow do the same for more. */
+void cuda_join_rank_few(cudaStream_t stream, struct cuda_join_rank *ranked, int64_t n, int64_t *out_slots);
 /* counts[i]: places taken of ranked[i], i < n */
 void cuda_join_count_places(cudaStream_t stream, const struct cuda_join_rank *ranked, int64_t n,
                             int32_t *out_counts);
