@@ -260,6 +260,7 @@ static enum sx_status write_seal(struct sx_sink *base, struct sx_worker *worker)
     struct sx_write_sink *sink = (struct sx_write_sink *)base;
     if (sink->cutter.sealed)
         return sx_error_set(sx_worker_error(worker), SX_INTERNAL, "a row group was not written");
+    SX_TRY(sx_synchronise(worker, "errors of rows that are not written"));
     return sx_write_table_finish(sink->table, sx_worker_error(worker));
 }
 

@@ -208,8 +208,8 @@ struct sx_backend_ops {
     /* All outputs over all rows of `batch` (columns = the program's inputs; an input that no instruction and
      * no output uses may be a zeroed tensor). out_columns[program->n_outputs]. An output that is an input is
      * shared, not copied. Inputs may be SELECTED, of FLAT; those that are outputs alone of NARROW, too. An
-     * error of a row may be told by the stream's next synchronisation; until then the object is needed for its
-     * words. */
+     * error of a row may be told by the stream's next synchronisation; until then the object is needed for
+     * its words. */
     SX_MUST_CHECK enum sx_status (*eval_run)(struct sx_stream *stream, struct sx_eval *eval,
                                              const struct sx_batch *batch, struct sx_tensor *out_columns);
     /* The outputs are BOOL conjuncts, evaluated one after another on the rows that are left. Rows that pass
@@ -332,8 +332,9 @@ struct sx_backend_ops {
                                                int64_t *cursor, int64_t max_rows, struct sx_batch *out_batch);
 
     /* -- hash join -- join_append may run at the same time for different workers; then all appends end;
-     * join_finish once; join_build at the same time for different parts; after all parts the table is
-     * read-only, and everything below may run at the same time on it. */
+     * join_finish once; join_build at the same time for different parts; after all parts, and where their
+     * streams have been synchronised for those of others, the table is read-only, and everything below may
+     * run at the same time on it. */
     SX_MUST_CHECK enum sx_status (*join_create)(struct sx_stream *stream, const struct sx_join_spec *spec,
                                                 struct sx_join **out_join);
     void (*join_destroy)(struct sx_stream *stream, struct sx_join *join);

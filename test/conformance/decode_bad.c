@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "decode_encode.h"
+#include "eval_late.h"
 
 struct bad_page {
     const char *wanted; /* part of the message */
@@ -127,11 +128,27 @@ static enum sx_status read_bad(struct conformance *c, const struct bad_page *bad
     struct sx_column_read read = {&part, 1, &out};
     struct sx_decode_place place = {-1, -1};
     enum sx_status status = c->backend->ops.decode(c->stream, &read, 1, NULL, &place);
-    CONFORM(c, status == SX_OK || (place.read == 0 && place.part == 0),
+    CONFORM(c, status == SX_OK || status == SX_QUERY || (place.read == 0 && place.part == 0),
             "decode: an error at read %d, part %d", place.read, place.part);
     sx_tensor_release(&out);
     c->backend->ops.decoder_destroy(c->stream, decoder);
     return status;
+}
+
+/* An error of what came before, of which nobody has been told yet, is not lost with the page's. */
+static void check_behind_error(struct conformance *c, const struct bad_page *bad) {
+    struct late_sum sum = {0};
+    enum sx_status status = late_sum_create(c, LATE_LEAST + 1, &sum);
+    if (CONFORM(c, status == SX_OK, "a sum: %s", c->error.text) && late_sum_run(c, &sum) == SX_OK) {
+        c->stream->error = (struct sx_error){0};
+        status = read_bad(c, bad);
+        if (status != SX_QUERY)
+            status = c->backend->ops.synchronise(c->stream, "faults");
+        CONFORM(c, status == SX_QUERY && strstr(c->stream->error.text, sum.words),
+                "behind an error: \"%s\", status %d, where \"%s\" was wanted", c->stream->error.text, status,
+                sum.words);
+    }
+    late_sum_destroy(c, &sum);
 }
 
 void conform_decode_bad(struct conformance *c) {
@@ -142,5 +159,6 @@ void conform_decode_bad(struct conformance *c) {
                 bad_pages[i].wanted);
         CONFORM(c, strstr(c->stream->error.text, bad_pages[i].wanted), "decode: \"%s\" instead of \"%s\"",
                 c->stream->error.text, bad_pages[i].wanted);
+        check_behind_error(c, &bad_pages[i]);
     }
 }

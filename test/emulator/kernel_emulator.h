@@ -39,7 +39,12 @@ extern constinit thread_local place here __attribute__((tls_model("initial-exec"
 /* Runs `body` for every thread of every block; the caller is back when all have ended. */
 void launch(dim3 grid, dim3 block, size_t shared_bytes, const std::function<void()> &body);
 void check_stream(cudaStream_t stream);
-/* The same once the stream is waited for, where it puts its kernels off (CUDA_EMULATOR_DEFERS), else now. */
+/* While there is one the device's memory can be touched (CUDA_EMULATOR_GUARD). */
+struct guard_open {
+    guard_open();
+    ~guard_open();
+};
+/* The same once the stream is waited for, where it puts its kernels off (runtime.cpp), else now. */
 void launch_on(cudaStream_t stream, dim3 grid, dim3 block, size_t shared_bytes, std::function<void()> body);
 
 /* A kernel's name as the argument of a template. */

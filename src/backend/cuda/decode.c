@@ -214,6 +214,17 @@ static void advance(struct decode_call *call) {
         }
 }
 
+/* Copies may still read what the caller frees. What else the wait tells, which was issued before, comes
+ * first: a decode may be tried again. */
+static enum sx_status wait_after(struct cuda_stream *stream, enum sx_status failed) {
+    const struct sx_error error = stream->base.error;
+    const enum sx_status status = cuda_sync(stream, "a decode that failed");
+    if (status != SX_OK && status != SX_FILE)
+        return status;
+    stream->base.error = error;
+    return failed;
+}
+
 static enum sx_status run(struct decode_call *call) {
     struct cuda_stream *stream = call->stream;
     call->outer_describe = stream->describe_fault;
@@ -221,13 +232,7 @@ static enum sx_status run(struct decode_call *call) {
     stream->describe_fault = describe;
     stream->fault_context = call;
     enum sx_status status = issue(call);
-    if (status == SX_OK) {
-        status = cuda_sync_counters(stream, "pages decoded");
-    } else {
-        const struct sx_error error = stream->base.error; /* copies may still read what the caller frees */
-        (void)!cuda_sync(stream, "a decode that failed");
-        stream->base.error = error;
-    }
+    status = status == SX_OK ? cuda_sync_counters(stream, "pages decoded") : wait_after(stream, status);
     decode_images_end(call, status == SX_OK);
     if (status == SX_OK)
         status = finish(call);

@@ -17,7 +17,11 @@
 
 /* Counters while a table is made; those from JOIN_BOUNDS on are bounds of keys. */
 enum { JOIN_DUPLICATES = 1, JOIN_SLOTS, JOIN_BOUNDS = 8 };
+#ifdef SX_CUDA_EMULATED
+enum { JOIN_MOST_BOUNDS = 2 };
+#else
 enum { JOIN_MOST_BOUNDS = (CUDA_COUNTERS - JOIN_BOUNDS) / CUDA_JOIN_BOUNDS_WORDS };
+#endif
 
 /* Of a key's words; min > max: no row is valid. */
 struct join_range {
@@ -205,7 +209,7 @@ SX_MUST_CHECK enum sx_status cuda_join_add_payload(struct gather *gather, const 
 /* Whether the only key's words are few enough for ranks. Where they are not, those of a wider range of no
  * more rows are not either, unless rows are too many for ranks. */
 bool cuda_join_is_dense(const struct sx_join *join, const struct join_range *range, int64_t rows);
-/* Sets the table, the payload and has_duplicates; all is there at the end. */
+/* Sets the table, the payload and has_duplicates. */
 SX_MUST_CHECK enum sx_status cuda_join_make_ranked(struct cuda_stream *stream, struct sx_join *join);
 
 #endif

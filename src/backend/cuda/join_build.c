@@ -267,7 +267,6 @@ static enum sx_status make_hashed(struct cuda_stream *stream, struct sx_join *jo
     cuda_join_slots_release(&slots);
     SX_GO(cuda_join_prepare_payload(stream, join, 2));
     SX_GO(cuda_join_lay_payload(stream, join, NULL));
-    SX_GO(cuda_sync(stream, "a join's table is whole")); /* other streams read the table */
 out:
     cuda_join_slots_release(&slots);
     return status;
@@ -287,8 +286,6 @@ static enum sx_status make_claimed(struct cuda_stream *stream, struct sx_join *j
     SX_GO(cuda_join_keys_of(stream, join, join->keys, &join->table.keys, &join->key_list));
     SX_GO(cuda_join_range_ahead(stream, join, &join->ranges[0]));
     SX_GO(end_claims(stream, join, &slots));
-    if (join->has_duplicates)
-        SX_GO(cuda_sync(stream, "a join's table is whole"));
 out:
     cuda_join_settle_ahead(join->ahead); /* where it failed before all had their slots */
     cuda_join_slots_release(&slots);
@@ -319,6 +316,8 @@ static enum sx_status make_marks(struct cuda_stream *stream, struct sx_join *joi
                       "marks");
 }
 
+/* What it has issued at the end nobody waits for here: other streams read the table once this one has been
+ * synchronised. */
 enum sx_status sx_cuda_join_build(struct sx_stream *base, struct sx_join *join, int part) {
     struct cuda_stream *stream;
     (void)part; /* the only one */
@@ -326,10 +325,8 @@ enum sx_status sx_cuda_join_build(struct sx_stream *base, struct sx_join *join, 
     SX_TRY(wait_for_workers(stream, join));
     if (join->track_matches)
         SX_TRY(make_marks(stream, join));
-    if (join->n_keys == 0) {
-        SX_TRY(cuda_join_prepare_payload(stream, join, 0));
-        return cuda_sync(stream, "a build side is whole");
-    }
+    if (join->n_keys == 0)
+        return cuda_join_prepare_payload(stream, join, 0);
     if (cuda_join_are_ahead(join))
         return make_claimed(stream, join);
     SX_TRY(take_keys(stream, join));

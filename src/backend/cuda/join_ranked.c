@@ -121,7 +121,6 @@ enum sx_status cuda_join_make_ranked(struct cuda_stream *stream, struct sx_join 
     join->table.n_slots = (uint64_t)cuda_counter(stream, JOIN_SLOTS);
     const bool is_ordered = may_be_ordered && !join->has_duplicates;
     if (!join->has_duplicates && !join->payload_rows)
-        return SX_OK; /* all was issued before the wait */
-    SX_TRY(is_ordered ? order_by_slot(stream, join) : keep_order(stream, join));
-    return cuda_sync(stream, "a join's table is whole"); /* other streams read it */
+        return SX_OK; /* nothing is left to do */
+    return is_ordered ? order_by_slot(stream, join) : keep_order(stream, join);
 }

@@ -313,16 +313,19 @@ static void *take(void *context, size_t size_bytes) {
     return memory;
 }
 
-/* The emulator keeps nothing, so that a use after release is seen. */
+/* The emulator keeps nothing, so that a use after release is seen, unless all streams put their work off. */
+static bool keeps_blocks(void) {
 #ifdef SX_CUDA_EMULATED
-static const bool keeps_blocks = false;
+    const char *defers = getenv("CUDA_EMULATOR_DEFERS");
+    return defers && *defers == '2';
 #else
-static const bool keeps_blocks = true;
+    return true;
 #endif
+}
 
 /* False: there is no memory for the note, or nothing is kept. What no other stream has seen comes first. */
 static bool keep(struct cuda_allocator *allocator, void *memory, size_t bytes, bool was_seen) {
-    struct block *block = keeps_blocks && allocator->stream ? malloc(sizeof *block) : NULL;
+    struct block *block = keeps_blocks() && allocator->stream ? malloc(sizeof *block) : NULL;
     if (!block)
         return false;
     struct size_queue *queue = &allocator->queues[size_of(bytes)];
