@@ -140,6 +140,12 @@ static int is_done(const struct emulated_async *async, uint64_t number) {
     return done;
 }
 
+/* What is sent has been made then: without the lock held. */
+static void settle(cudaStream_t stream) {
+    struct emulated_async *async = (struct emulated_async *)(void *)stream;
+    async->settle(async);
+}
+
 /* With the lock held. */
 static void attach(struct ncclComm *comm, cudaStream_t stream) {
     struct emulated_async *async = (struct emulated_async *)(void *)stream;
@@ -151,7 +157,9 @@ static void attach(struct ncclComm *comm, cudaStream_t stream) {
     if (comm->asyncs[at])
         return;
     comm->asyncs[at] = async;
-    *async = (struct emulated_async){comm, mark, is_done};
+    async->context = comm;
+    async->mark = mark;
+    async->is_done = is_done;
 }
 
 EXPORT int ncclGetVersion(int *version) {
@@ -267,6 +275,7 @@ EXPORT int ncclSend(const void *from, size_t count, int type, int peer, struct n
                     cudaStream_t stream) {
     if (type != ncclChar || !group_depth || peer == comm->rank)
         fail("a send that can't be", (size_t)type, (size_t)peer);
+    settle(stream);
     pthread_mutex_lock(&lock);
     attach(comm, stream);
     comm->n_sent++;
@@ -279,6 +288,7 @@ EXPORT int ncclSend(const void *from, size_t count, int type, int peer, struct n
 EXPORT int ncclRecv(void *to, size_t count, int type, int peer, struct ncclComm *comm, cudaStream_t stream) {
     if (type != ncclChar || !group_depth || peer == comm->rank)
         fail("a receive that can't be", (size_t)type, (size_t)peer);
+    settle(stream);
     pthread_mutex_lock(&lock);
     attach(comm, stream);
     put(&comm->room->receives[peer][comm->rank], comm, to, count);

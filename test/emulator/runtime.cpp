@@ -323,6 +323,7 @@ cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t 
 }
 static cudaStream_t create_stream(bool defers) {
     const cudaStream_t stream = new emulated_stream{{}, current_device, defers, {}, 0, 0};
+    stream->async.settle = [](emulated_async *async) { catch_up((cudaStream_t)async); };
     const std::lock_guard<std::recursive_mutex> guard(queues);
     streams.insert(stream);
     return stream;
@@ -378,8 +379,9 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out_event, unsigned) {
     return cudaSuccess;
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+    const uint64_t mark = mark_of(stream);
     const std::lock_guard<std::recursive_mutex> guard(queues);
-    *event = {stream, mark_of(stream), stream ? stream->n_issued : 0};
+    *event = {stream, mark, stream ? stream->n_issued : 0};
     return cudaSuccess;
 }
 /* Who asks again and again goes on. */
