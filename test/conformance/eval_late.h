@@ -5,11 +5,11 @@
 #include "conformance.h"
 
 struct late_sum {
-    struct sx_program program;
-    struct sx_instruction instruction;
     struct sx_scalar addend;
     struct sx_eval *eval;
+    struct sx_program program;
     struct sx_tensor column;
+    struct sx_instruction instruction;
     char words[64]; /* of its error */
 };
 

@@ -399,7 +399,8 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
     delete event;
     return cudaSuccess;
 }
-/* What is of the least priority alone goes on being put off: the allocator waits whenever it is given memory. */
+/* What is of the least priority alone goes on being put off: the allocator waits whenever it is given memory.
+ */
 cudaError_t cudaDeviceSynchronize(void) {
     if (deferring() == DEFERS_ALL)
         catch_all_up();

@@ -78,7 +78,7 @@ struct sx_eval {
     int n_lists;
     struct sx_buffer *failure;
     struct eval_plan *plans;
-    size_t heap_bytes; /* of new strings, a guess from the last batch */
+    size_t heap_bytes;                /* of new strings, a guess from the last batch */
     struct cuda_stream *unchecked_by; /* in whose list it is; or NULL */
 };
 
