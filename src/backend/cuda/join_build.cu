@@ -76,7 +76,8 @@ __global__ void set_ranks(struct cuda_join_rank *ranked, int64_t n, const int64_
 }
 
 /* One block of RANK_THREADS. */
-__global__ void rank_few(struct cuda_join_rank *ranked, int64_t n, int64_t *slots) {
+__global__ void __launch_bounds__(RANK_THREADS)
+    rank_few(struct cuda_join_rank *ranked, int64_t n, int64_t *slots) {
     uint32_t before = 0;
     for (int64_t first = 0; first < n; first += RANK_THREADS) {
         const int64_t i = first + threadIdx.x;
