@@ -63,7 +63,7 @@ def refuse(checks, name, calls, step, ask):
     """Memory for some calls, each in turn, is refused: a call that is refused is tried again once memory is given back."""
     statuses = {}
     for first in range(step // 2, calls, step):
-        count = 2 + first % 3 * 2
+        count = 2 + first // step % 3 * 2
         with checks.case(f"{name}, calls {first} to {first + count - 1}"):
             ask(first, count, statuses)
     with checks.case(f"{name}: some can't go on"):
@@ -72,12 +72,15 @@ def refuse(checks, name, calls, step, ask):
 
 
 def some_go_on(statuses):
-    """One call of some ten is for what a join can be without, and ranks' calls come in any order: looks at more of them until one is."""
+    """One call of some ten is for what a join can be without, and ranks' calls come in any order: looks at more of them until one is.
+
+    Two refusals each: a request asks again once memory has been given back.
+    """
     last = max((first for first, status in statuses.items() if status == 4), default=0)
-    more = (first for offset in range(1, STEP, 3) for first in range(offset, last, STEP))
+    more = (first for offset in range(1, STEP, 5) for first in range(offset, last, STEP))
     for first in itertools.chain([first for first in statuses if first < last], itertools.islice(more, MORE_CALLS)):
         if first not in statuses:
-            join(first, 2 + first % 3 * 2, statuses)
+            join(first, 2, statuses)
         if statuses[first] == 0:
             return
     require(False, f"none of {statuses}")

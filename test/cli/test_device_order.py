@@ -5,37 +5,44 @@ By one worker and by several, which get each other's tables, groups and batches;
 
 import os
 import pathlib
+import re
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "lib"))
 
-from check import SANITIZED, Checks, scratch_directory, skip
+from check import SANITIZED, Checks, require, scratch_directory, skip
 from device import EMULATED, NCCL
 from oracle import run_stachio
 
-LATE = {"STACHIO_DEVICE": "cuda", "STACHIO_CUDA_LIBRARY": EMULATED, "CUDA_EMULATOR_DEFERS": "2"}
+LATE = {"STACHIO_DEVICE": "cuda", "STACHIO_CUDA_LIBRARY": EMULATED, "CUDA_EMULATOR_DEFERS": "2", "CUDA_EMULATOR_TELL": "1"}
 RANKS = LATE | {"STACHIO_NCCL_LIBRARY": NCCL, "STACHIO_LINK_BYTES": "1", "STACHIO_BROADCAST_BYTES": "0", "STACHIO_FILTER_ROWS": "0",
                 "STACHIO_LARGE_ROWS": "100", "STACHIO_ALONE_BYTES": "0"}
 THREADS = (2,) if SANITIZED else (1, 2, 5)
 CACHES = ("device",) if SANITIZED else ("host", "device")
 
 
+def run_late(arguments, settings):
+    run = run_stachio(arguments, env=os.environ | settings).succeeded()
+    found = re.search(r"emulator: (\d+) put off", run.error)
+    require(found and int(found.group(1)) > 100, f"work was put off: {run}")
+
+
 def check_all(data, threads, cache):
     """Twice, so that memory is used again, and what is cached."""
-    run_stachio(["tpch", "run", "-d", data, "--compare", "duckdb", "--fallback", "forbid", "--repeat", "2", "--threads", str(threads),
-                 "--cache", cache], env=os.environ | LATE).succeeded()
+    run_late(["tpch", "run", "-d", data, "--compare", "duckdb", "--fallback", "forbid", "--repeat", "2", "--threads", str(threads),
+              "--cache", cache], LATE)
 
 
 def check_ranks(data, n):
     local = RANKS | {"STACHIO_LOCAL_RANKS": str(n), "CUDA_EMULATOR_DEVICES": str(n)}
-    run_stachio(["tpch", "run", "-d", data, "--compare", "duckdb", "--fallback", "forbid", "--threads", "2"], env=os.environ | local).succeeded()
+    run_late(["tpch", "run", "-d", data, "--compare", "duckdb", "--fallback", "forbid", "--threads", "2"], local)
 
 
 def check_join(variant, columns):
     """The program checks rows and sums."""
     local = RANKS | {"STACHIO_LOCAL_RANKS": "3", "CUDA_EMULATOR_DEVICES": "3"}
-    run_stachio(["bench", "join", "--build", "9000", "--probe", "60000", "--columns", str(columns), "--hit-ratio", "0.5", "--device", "cuda",
-                 "--threads", "2", "--runs", "2", "--variant", variant], env=os.environ | local).succeeded()
+    run_late(["bench", "join", "--build", "9000", "--probe", "60000", "--columns", str(columns), "--hit-ratio", "0.5", "--device", "cuda",
+              "--threads", "2", "--runs", "2", "--variant", variant], local)
 
 
 def main():

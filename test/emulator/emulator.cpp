@@ -1,18 +1,11 @@
-/* Kernels on the host: fibers for threads, and the runtime's functions over malloc. */
-#include <algorithm>
+/* Kernels on the host: fibers for threads. */
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
-#include <map>
-#include <mutex>
 #include <vector>
 
-#include <sched.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
-#include "async.h"
 #include "kernel_emulator.h"
 
 #if defined(__SANITIZE_ADDRESS__)

@@ -1,5 +1,4 @@
 /* The runtime's functions over malloc: devices, memory, copies, streams and events. */
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -131,8 +130,8 @@ struct emulated_event {
 };
 }
 
-/* CUDA_EMULATOR_DEFERS: 1, streams of the least priority put their kernels off until somebody waits for them;
- * 2, all streams do, with copies. */
+/* CUDA_EMULATOR_DEFERS: 1, streams of the least priority put their work off until somebody waits for them;
+ * 2, all streams do. CUDA_EMULATOR_TELL: the program's end tells how much was. */
 enum deferring { DEFERS_NONE, DEFERS_LEAST, DEFERS_ALL };
 static enum deferring deferring() {
     static const char *const wanted = getenv("CUDA_EMULATOR_DEFERS");
@@ -145,6 +144,13 @@ static enum deferring deferring() {
 /* Of all streams' queues, also while what was put off runs. */
 static std::recursive_mutex queues;
 static std::set<cudaStream_t> streams;
+static struct counted {
+    uint64_t n = 0;
+    ~counted() {
+        if (getenv("CUDA_EMULATOR_TELL"))
+            fprintf(stderr, "emulator: %llu put off\n", (unsigned long long)n);
+    }
+} put_off;
 
 /* Work for a stream of another device than the calling thread's fails on a GPU. */
 void emulator::check_stream(cudaStream_t stream) {
@@ -155,6 +161,8 @@ void emulator::check_stream(cudaStream_t stream) {
 }
 
 static void run_until(cudaStream_t stream, uint64_t n) {
+    if (deferring() == DEFERS_NONE)
+        return; /* no lock, which would tell the thread sanitizer an order that there is not */
     const std::lock_guard<std::recursive_mutex> guard(queues);
     if (!streams.count(stream)) /* none, or it has ended */
         return;
@@ -184,6 +192,7 @@ static void issue(cudaStream_t stream, std::function<void()> work) {
     const std::lock_guard<std::recursive_mutex> guard(queues);
     stream->deferred.push_back(std::move(work));
     stream->n_issued++;
+    put_off.n++;
 }
 
 void emulator::launch_on(cudaStream_t stream, dim3 grid, dim3 block, size_t shared_bytes,
@@ -352,10 +361,10 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
     return cudaSuccess;
 }
 static bool has_deferred(const struct emulated_event *event) {
-    if (!event->stream || !event->stream->defers)
+    if (deferring() == DEFERS_NONE)
         return false;
     const std::lock_guard<std::recursive_mutex> guard(queues);
-    return event->stream->n_run < event->n_issued;
+    return streams.count(event->stream) && event->stream->n_run < event->n_issued;
 }
 static bool is_done(cudaStream_t stream, uint64_t mark) {
     return !stream || !stream->async.is_done || stream->async.is_done(&stream->async, mark);
@@ -379,9 +388,11 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out_event, unsigned) {
     return cudaSuccess;
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-    const uint64_t mark = mark_of(stream);
+    *event = {stream, mark_of(stream), 0};
+    if (!stream || !stream->defers)
+        return cudaSuccess;
     const std::lock_guard<std::recursive_mutex> guard(queues);
-    *event = {stream, mark, stream ? stream->n_issued : 0};
+    event->n_issued = stream->n_issued;
     return cudaSuccess;
 }
 /* Who asks again and again goes on. */

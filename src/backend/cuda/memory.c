@@ -43,8 +43,31 @@ struct cuda_allocator {
     struct live *live; /* by hash of the address; a power of two of places */
     size_t live_room;
     int64_t n_in_use;
+    bool keeps_blocks;
     atomic_bool spares_cache;
 };
+
+/* The emulator keeps nothing, so that a use after release is seen, unless all streams put their work off:
+ * then a block that is taken again is overwritten, in the stream's order. */
+#ifdef SX_CUDA_EMULATED
+static bool will_keep_blocks(void) {
+    const char *defers = getenv("CUDA_EMULATOR_DEFERS");
+    return defers && *defers == '2';
+}
+static void spoil(const struct cuda_allocator *allocator, void *memory, size_t bytes) {
+    enum { SPOILED = 0xa5 };
+    (void)cudaMemsetAsync(memory, SPOILED, bytes, allocator->stream->handle);
+}
+#else
+static bool will_keep_blocks(void) {
+    return true;
+}
+static void spoil(const struct cuda_allocator *allocator, void *memory, size_t bytes) {
+    (void)allocator;
+    (void)memory;
+    (void)bytes;
+}
+#endif
 
 static int size_of(size_t bytes) {
     const size_t least = (size_t)STEPS << LEAST_SHIFT;
@@ -300,6 +323,8 @@ static void *take(void *context, size_t size_bytes) {
     pthread_mutex_unlock(&allocator->lock);
     if (!memory)
         memory = take_of_others(allocator, bytes);
+    if (memory)
+        spoil(allocator, memory, bytes);
     pthread_mutex_lock(&allocator->lock);
     if (!memory)
         memory = take_fresh(allocator, bytes);
@@ -313,19 +338,9 @@ static void *take(void *context, size_t size_bytes) {
     return memory;
 }
 
-/* The emulator keeps nothing, so that a use after release is seen, unless all streams put their work off. */
-static bool keeps_blocks(void) {
-#ifdef SX_CUDA_EMULATED
-    const char *defers = getenv("CUDA_EMULATOR_DEFERS");
-    return defers && *defers == '2';
-#else
-    return true;
-#endif
-}
-
 /* False: there is no memory for the note, or nothing is kept. What no other stream has seen comes first. */
 static bool keep(struct cuda_allocator *allocator, void *memory, size_t bytes, bool was_seen) {
-    struct block *block = keeps_blocks() && allocator->stream ? malloc(sizeof *block) : NULL;
+    struct block *block = allocator->keeps_blocks && allocator->stream ? malloc(sizeof *block) : NULL;
     if (!block)
         return false;
     struct size_queue *queue = &allocator->queues[size_of(bytes)];
@@ -383,6 +398,7 @@ enum sx_status cuda_allocator_create(struct cuda_stream *stream, struct sx_error
     pthread_mutex_init(&allocator->lock, NULL);
     allocator->device = stream->device;
     allocator->stream = stream;
+    allocator->keeps_blocks = will_keep_blocks();
     pthread_mutex_lock(&stream->device->lock); /* other streams look for memory */
     stream->allocator = allocator;
     pthread_mutex_unlock(&stream->device->lock);
