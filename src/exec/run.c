@@ -253,7 +253,7 @@ static enum sx_status look_ahead(struct sx_worker *worker) {
 }
 
 /* Before the worker works on a batch, so that the link has something to do meanwhile. `is_last`: its pipeline
- * is, of the round. */
+ * is, of the round, or of those that the round's drives. */
 static enum sx_status look_on(struct sx_worker *worker, struct sx_source *source, bool is_last) {
     if (!source->spent || !source->ahead || worker->run->options.overlap >= SX_OVERLAP_IO)
         return SX_OK;
@@ -281,7 +281,7 @@ enum sx_status sx_pipeline_step(struct sx_worker *worker, const struct sx_pipeli
     *out_done = false;
     enum sx_status status = next_batch(worker, pipeline->source, &batch, out_done);
     if (status == SX_OK && !*out_done && !worker->is_starved)
-        status = work_on(worker, pipeline->source, false, &batch);
+        status = work_on(worker, pipeline->source, !pipeline->next, &batch);
     if (status == SX_OK && *out_done && pipeline->next) /* which may need what this one has left behind */
         status = sx_publish(worker, "the end of a pipeline");
     worker->pipeline = outer;

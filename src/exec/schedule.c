@@ -33,8 +33,15 @@ static bool is_short(const struct sx_run *run, const struct sx_source *source, i
     return source->size && size.batches < run->n_workers;
 }
 
+/* Where its rows come from: an exchange's from the first pipeline that it drives. */
+static const struct sx_source *origin_of(const struct sx_source *source) {
+    while (source->drives)
+        source = source->drives->driven->source;
+    return source;
+}
+
 bool sx_schedule_reads_same(const struct sx_pipeline *a, const struct sx_pipeline *b) {
-    const struct sx_scan_plan *x = a->source->scan, *y = b->source->scan;
+    const struct sx_scan_plan *x = origin_of(a->source)->scan, *y = origin_of(b->source)->scan;
     return x && y && sx_scans_same_files(x, y);
 }
 
@@ -66,7 +73,7 @@ struct sx_pipeline *sx_schedule_behind(const struct sx_run *run) {
 
 struct sx_pipeline *sx_schedule_ahead(const struct sx_run *run) {
     for (int i = run->n_have_run; i < run->n_pipelines && i < run->n_have_run + WINDOW; i++)
-        if (!run->pipelines[i].has_run && run->pipelines[i].source->prefetch)
+        if (!run->pipelines[i].has_run && origin_of(run->pipelines[i].source)->prefetch)
             return &run->pipelines[i];
     return NULL;
 }
