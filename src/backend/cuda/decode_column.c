@@ -44,7 +44,7 @@ static enum sx_status make_value_arrays(struct decode_call *call, struct decode_
         work->staged = work->out;
     else if (has_staged)
         SX_TRY(make_array(call, column, ARRAY_STAGED, n, stored_bytes, &work->staged));
-    if (decode_has_source(column, DECODE_CODES))
+    if (decode_has_source(column, DECODE_CODES) && column->has_levels)
         SX_TRY(make_array(call, column, ARRAY_CODES, n, sizeof *work->codes, &work->codes));
     if (has_bytes) {
         SX_TRY(make_array(call, column, ARRAY_OFFSETS, n, sizeof *work->offsets, &work->offsets));

@@ -66,7 +66,8 @@ static void launch_together(struct issue *issue, key_of *key_of_column, launch_w
     X(bits, HAS(BITS), ANY_KEY, cuda_decode_bits(stream, works))                                          \
     X(rle_bits, HAS(RLE_BITS), ANY_KEY, cuda_decode_rle_bits(stream, works))                              \
     X(split, HAS(SPLIT), ANY_KEY, cuda_decode_split(stream, works))                                       \
-    X(codes, HAS(CODES), ANY_KEY, cuda_decode_codes(stream, works))                                       \
+    X(find_codes, HAS(CODES), ANY_KEY, cuda_decode_find_codes(stream, works))                             \
+    X(codes, HAS(CODES) && column->has_levels, ANY_KEY, cuda_decode_codes(stream, works))                 \
     X(plain_bytes, HAS(PLAIN_BYTES), ANY_KEY, cuda_decode_plain_bytes(stream, works))                     \
     X(deltas, HAS(DELTA), column->work.stored_bytes, cuda_decode_deltas(stream, works, (uint32_t)key))    \
     X(coded_lengths, HAS(LENGTHS) || HAS(FRONT_CODED), ANY_KEY, cuda_decode_coded_lengths(stream, works)) \
@@ -132,6 +133,11 @@ static bool is_text(const struct decode_column *column) {
     return column->first->chunk.spec.type.id == SX_TYPE_VARCHAR;
 }
 
+/* Of entries, or of codes; the last bit: each value is a row. */
+static int take_key(const struct decode_column *column) {
+    return 2 * (column->as_codes ? 0 : (int)column->work.value_bytes) + !column->has_levels;
+}
+
 /* Entries come last: dictionaries are columns, too. */
 #define ROW_KERNEL_LIST(X)                                                                           \
     X(rows, has_rows(column) && is_converted(column), column->first->conversion,                     \
@@ -142,9 +148,8 @@ static bool is_text(const struct decode_column *column) {
       cuda_decode_views(stream, works))                                                              \
     X(decimals, has_rows(column) && has_bytes(column) && !is_text(column), column->work.value_bytes, \
       cuda_decode_byte_decimals(stream, works, (uint32_t)key))                                       \
-    X(as_codes, HAS(CODES) && column->as_codes, ANY_KEY, cuda_decode_take_codes(stream, works))      \
-    X(entries, HAS(CODES) && !column->as_codes, column->work.value_bytes,                            \
-      cuda_decode_take_entries(stream, works, (uint32_t)key))
+    X(entries, HAS(CODES), take_key(column),                                                         \
+      cuda_decode_take(stream, works, (uint32_t)key / 2, key % 2 != 0))
 ROW_KERNEL_LIST(DEFINE_KERNEL)
 
 static void decode_rows(struct issue *issue) {

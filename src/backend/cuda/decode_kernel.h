@@ -129,24 +129,57 @@ __device__ static inline void hybrid_walk(const struct decode_work &work, int32_
     }
 }
 
-/* A warp: the `count` values of tile `t`, value i to write(i, value). */
-template <typename Write>
+/* The values of a run from one of them on: bits of each, or none. Whole words are read, also where there are no
+ * bits (DECODE_SLACK_BYTES). */
+struct hybrid_values {
+    const uint32_t *words;
+    uint32_t shift, width, mask, value;
+};
+
+__device__ static inline struct hybrid_values hybrid_values_from(const struct hybrid &h,
+                                                                 const struct hybrid_run &run,
+                                                                 uint64_t passed) {
+    const uint32_t width = run.is_packed ? h.width : 0;
+    const uintptr_t at = (uintptr_t)h.bytes + run.at;
+    const uint64_t bit = (at & 3) * 8 + passed * width;
+    return {(const uint32_t *)(at & ~(uintptr_t)3) + bit / 32, (uint32_t)(bit % 32), width,
+            width == 32 ? UINT32_MAX : (1u << width) - 1, run.value};
+}
+
+__device__ static inline uint32_t hybrid_value(const struct hybrid_values &values, uint32_t i) {
+    const uint32_t bit = values.shift + i * values.width;
+    const uint32_t *word = values.words + bit / 32;
+    return ((uint32_t)(((uint64_t)word[1] << 32 | word[0]) >> bit % 32) & values.mask) | values.value;
+}
+
+/* A warp: the first `count` values of tile `t`, value i to write(i, take(i, value)). Some are taken, without a
+ * branch and maybe twice, before they are written: what `take` reads is waited for once for them. */
+template <typename Take, typename Write>
 __device__ static inline void hybrid_expand(const struct decode_work &work, int64_t t, const struct hybrid &h,
-                                            int64_t count, Write write) {
-    const int lane = (int)threadIdx.x % CUDA_WARP;
+                                            int32_t count, Take take, Write write) {
+    constexpr int AT_ONCE = 4;
+    const int32_t lane = (int32_t)threadIdx.x % CUDA_WARP;
     uint32_t at = work.runs[t].header;
     uint64_t passed = work.runs[t].passed;
-    for (int64_t done = 0; done < count; passed = 0) {
+    for (int32_t done = 0; done < count; passed = 0) {
         struct hybrid_run run;
         if (!hybrid_next(h, &at, &run)) /* never: the walk has been here */
             return;
-        const int64_t left = (int64_t)(run.count - passed), n = left < count - done ? left : count - done;
-        for (int64_t i = lane; i < n; i += CUDA_WARP)
-            write(done + i,
-                  run.is_packed
-                      ? (uint32_t)load_bits(h.bytes, h.size,
-                                            (uint64_t)run.at * 8 + (passed + (uint64_t)i) * h.width, h.width)
-                      : run.value);
+        const uint64_t left = run.count - passed;
+        const int32_t n = left < (uint64_t)(count - done) ? (int32_t)left : count - done;
+        const struct hybrid_values values = hybrid_values_from(h, run, passed);
+        for (int32_t i = lane; i < n; i += AT_ONCE * CUDA_WARP) {
+            decltype(take(0, 0u)) taken[AT_ONCE];
+            SX_UNROLL
+            for (int k = 0; k < AT_ONCE; k++) {
+                const int32_t v = i + k * CUDA_WARP < n ? i + k * CUDA_WARP : n - 1;
+                taken[k] = take(done + v, hybrid_value(values, (uint32_t)v));
+            }
+            SX_UNROLL
+            for (int k = 0; k < AT_ONCE; k++)
+                if (i + k * CUDA_WARP < n)
+                    write(done + i + k * CUDA_WARP, taken[k]);
+        }
         done += n;
     }
 }

@@ -43,8 +43,9 @@ __global__ void expand_levels(const __grid_constant__ struct decode_works works)
         const struct tile_rows rows = tile_rows_of(work, t);
         uint8_t *valid = work.valid + rows.first_row;
         if (page.level_kind == DECODE_HYBRID_LEVELS)
-            hybrid_expand(work, t, levels_of(page), rows.n,
-                          [=](int64_t i, uint32_t level) { valid[i] = (uint8_t)level; });
+            hybrid_expand(
+                work, t, levels_of(page), rows.n, [](int32_t, uint32_t level) { return (uint8_t)level; },
+                [=](int32_t i, uint8_t level) { valid[i] = level; });
         else
             for (int32_t i = lane; i < rows.n; i += CUDA_WARP)
                 valid[i] = page.levels[(tile.first + i) / 8] >> (7 - (tile.first + i) % 8) & 1;

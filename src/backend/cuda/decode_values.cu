@@ -48,8 +48,9 @@ __global__ void expand_runs(const __grid_constant__ struct decode_works works, e
         if (page.source != source || work.states[tile.page].is_bad || left <= 0 || tile_is_idle(work, t))
             continue;
         T *out = all + page.first_row + tile.first;
-        hybrid_expand(work, t, hybrid_of(page), left < DECODE_TILE ? left : DECODE_TILE,
-                      [=](int64_t i, uint32_t value) { out[i] = (T)value; });
+        hybrid_expand(
+            work, t, hybrid_of(page), left < DECODE_TILE ? left : DECODE_TILE,
+            [](int32_t, uint32_t value) { return (T)value; }, [=](int32_t i, T value) { out[i] = value; });
     }
 }
 
@@ -91,30 +92,108 @@ struct word16 {
     uint64_t low, high;
 };
 
-/* The codes themselves, or the entries. */
-template <typename T>
-__global__ void take_codes(const __grid_constant__ struct decode_works works, bool as_codes) {
+/* The codes themselves, which are of T then, or the entries. What is no entry's code becomes another's: the
+ * page is bad then. */
+template <typename T, bool AS_CODES> struct code_taker {
+    const T *entries; /* of the page's dictionary */
+    uint32_t base;    /* where they begin in the column's */
+    uint32_t last;
+
+    __device__ T operator()(uint32_t code) const {
+        const uint32_t entry = code < last ? code : last;
+        if constexpr (AS_CODES)
+            return base + entry;
+        else
+            return entries[entry];
+    }
+};
+
+/* Of a dictionary without entries what is taken means nothing, but is there. */
+template <typename T, bool AS_CODES>
+__device__ static inline struct code_taker<T, AS_CODES> taker_of(const struct decode_work &work,
+                                                                 const struct decode_page &page) {
+    if (page.n_entries <= 0)
+        return {(const T *)work.out, 0, 0};
+    return {(const T *)work.entries + page.code_base, page.code_base, (uint32_t)(page.n_entries - 1)};
+}
+
+template <typename T, bool AS_CODES>
+__global__ void take_codes(const __grid_constant__ struct decode_works works) {
     const struct decode_work work = works.of[blockIdx.y];
-    const T *entries = (const T *)work.entries;
     each_row(work, 1u << DECODE_CODES, [=](int32_t p, int64_t row, int64_t v) {
         const struct decode_page &page = work.pages[p];
-        uint64_t code = v >= 0 ? work.codes[page.first_row + v] : 0;
-        const bool is_bad = v >= 0 && code >= (uint64_t)page.n_entries;
-        T *out = (T *)work.out + row;
-        if (is_bad)
+        const uint32_t code = v >= 0 ? work.codes[page.first_row + v] : 0;
+        T value{};
+        if (v >= 0 && code >= page.n_entries)
             page_fault(work, p, DECODE_CODE, code, page.n_entries);
-        code = v < 0 || is_bad ? 0 : code + page.code_base;
-        if (as_codes)
-            *(uint32_t *)out = (uint32_t)code;
-        else
-            *out = v >= 0 && !is_bad ? entries[code] : T{};
+        else if (v >= 0)
+            value = taker_of<T, AS_CODES>(work, page)(code);
+        ((T *)work.out)[row] = value;
     });
 }
 
+/* The same from runs, where each value is a row: codes go through registers, or, with a selection, through
+ * shared memory. A warp a tile. */
+template <typename T, bool AS_CODES>
+__global__ void take_runs(const __grid_constant__ struct decode_works works) {
+    __shared__ uint32_t codes_of_warps[CUDA_THREADS / CUDA_WARP][DECODE_TILE];
+    const struct decode_work work = works.of[blockIdx.y];
+    uint32_t *codes = codes_of_warps[threadIdx.x / CUDA_WARP];
+    T *out = (T *)work.out;
+    for (int64_t t = grid_warp(); t < work.n_tiles; t += grid_warps()) {
+        const int32_t p = work.tiles[t].page;
+        const struct decode_page &page = work.pages[p];
+        int32_t from, to;
+        if (page.source != DECODE_CODES || work.states[p].is_bad ||
+            !tile_wanted(work, t, tile_rows_of(work, t), &from, &to))
+            continue;
+        const int64_t out_row = page.out_row + work.tiles[t].first;
+        const struct code_taker<T, AS_CODES> taker = taker_of<T, AS_CODES>(work, page);
+        uint32_t greatest = 0;
+        if (!work.selection) {
+            hybrid_expand(
+                work, t, hybrid_of(page), to,
+                [&](int32_t i, uint32_t code) {
+                    greatest = i >= from && code > greatest ? code : greatest;
+                    return taker(code);
+                },
+                [=](int32_t i, T value) {
+                    if (i >= from)
+                        out[out_row + i] = value;
+                });
+        } else {
+            hybrid_expand(
+                work, t, hybrid_of(page), to, [](int32_t, uint32_t code) { return code; },
+                [=](int32_t i, uint32_t code) { codes[i] = code; });
+            __syncwarp();
+            const struct decode_selected selected = work.selected[t];
+            for (int32_t s = selected.begin + (int32_t)warp_lane(); s < selected.end; s += CUDA_WARP) {
+                const uint32_t code = codes[work.selection[s] - out_row];
+                greatest = code > greatest ? code : greatest;
+                out[s] = taker(code);
+            }
+            __syncwarp();
+        }
+        if (greatest >= page.n_entries)
+            page_fault(work, p, DECODE_CODE, greatest, page.n_entries);
+    }
+}
+
 template <typename T>
-static void decode_runs(cudaStream_t stream, const struct decode_works *works, enum decode_source source) {
-    SX_LAUNCH(walk_runs, page_grid(works), CUDA_WARP, 0, stream, *works, source);
+static void expand(cudaStream_t stream, const struct decode_works *works, enum decode_source source) {
     SX_LAUNCH(expand_runs<T>, tile_grid(works, CUDA_WARP), CUDA_THREADS, 0, stream, *works, source);
+}
+
+static void find_runs(cudaStream_t stream, const struct decode_works *works, enum decode_source source) {
+    SX_LAUNCH(walk_runs, page_grid(works), CUDA_WARP, 0, stream, *works, source);
+}
+
+template <typename T, bool AS_CODES>
+static void take(cudaStream_t stream, const struct decode_works *works, bool from_runs) {
+    if (from_runs)
+        SX_LAUNCH((take_runs<T, AS_CODES>), tile_grid(works, CUDA_WARP), CUDA_THREADS, 0, stream, *works);
+    else
+        SX_LAUNCH((take_codes<T, AS_CODES>), tile_grid(works), CUDA_THREADS, 0, stream, *works);
 }
 
 extern "C" {
@@ -122,13 +201,17 @@ void cuda_decode_bits(cudaStream_t stream, const struct decode_works *works) {
     SX_LAUNCH(stage_bits, tile_grid(works), CUDA_THREADS, 0, stream, *works);
 }
 void cuda_decode_rle_bits(cudaStream_t stream, const struct decode_works *works) {
-    decode_runs<uint8_t>(stream, works, DECODE_RLE_BITS);
+    find_runs(stream, works, DECODE_RLE_BITS);
+    expand<uint8_t>(stream, works, DECODE_RLE_BITS);
 }
 void cuda_decode_split(cudaStream_t stream, const struct decode_works *works) {
     SX_LAUNCH(stage_split, tile_grid(works), CUDA_THREADS, 0, stream, *works);
 }
+void cuda_decode_find_codes(cudaStream_t stream, const struct decode_works *works) {
+    find_runs(stream, works, DECODE_CODES);
+}
 void cuda_decode_codes(cudaStream_t stream, const struct decode_works *works) {
-    decode_runs<uint32_t>(stream, works, DECODE_CODES);
+    expand<uint32_t>(stream, works, DECODE_CODES);
 }
 
 void cuda_decode_convert(cudaStream_t stream, const struct decode_works *works,
@@ -145,13 +228,12 @@ void cuda_decode_convert(cudaStream_t stream, const struct decode_works *works,
     }
 }
 
-void cuda_decode_take_codes(cudaStream_t stream, const struct decode_works *works) {
-    SX_LAUNCH(take_codes<uint32_t>, tile_grid(works), CUDA_THREADS, 0, stream, *works, true);
-}
-void cuda_decode_take_entries(cudaStream_t stream, const struct decode_works *works, uint32_t value_bytes) {
+void cuda_decode_take(cudaStream_t stream, const struct decode_works *works, uint32_t value_bytes,
+                      bool from_runs) {
     switch (value_bytes) {
+    case 0: take<uint32_t, true>(stream, works, from_runs); break;
 #define TAKE(bytes, type) \
-    case bytes: SX_LAUNCH(take_codes<type>, tile_grid(works), CUDA_THREADS, 0, stream, *works, false); break;
+    case bytes: take<type, false>(stream, works, from_runs); break;
         TAKE(1, uint8_t)
         TAKE(2, uint16_t)
         TAKE(4, uint32_t)

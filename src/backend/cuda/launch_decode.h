@@ -200,6 +200,8 @@ void cuda_decode_split(cudaStream_t stream, const struct decode_works *works);
 void cuda_decode_deltas(cudaStream_t stream, const struct decode_works *works, uint32_t stored_bytes);
 /* lengths, and prefixes, of pages that have them in DELTA_BINARY_PACKED. */
 void cuda_decode_coded_lengths(cudaStream_t stream, const struct decode_works *works);
+/* Where runs of codes begin; their codes, where values are not rows. */
+void cuda_decode_find_codes(cudaStream_t stream, const struct decode_works *works);
 void cuda_decode_codes(cudaStream_t stream, const struct decode_works *works);
 /* offsets and lengths. */
 void cuda_decode_plain_bytes(cudaStream_t stream, const struct decode_works *works);
@@ -209,12 +211,12 @@ void cuda_decode_front_coded(cudaStream_t stream, const struct decode_work *work
 /* Front-coded values one after another, those of page p at rebuilt + at[p]. */
 void cuda_decode_rebuild(cudaStream_t stream, const struct decode_work *work, uint8_t *rebuilt,
                          const int64_t *at);
-/* Rows of `out`: from stored values of fixed length; from codes, either codes or entries of that many bytes;
- * from strings. Each leaves the rows of other pages alone. */
+/* Rows of `out`: from stored values of fixed length; from codes, or where each value is a row from their runs,
+ * entries of that many bytes, 0: codes; from strings. Each leaves the rows of other pages alone. */
 void cuda_decode_convert(cudaStream_t stream, const struct decode_works *works,
                          enum decode_conversion conversion);
-void cuda_decode_take_codes(cudaStream_t stream, const struct decode_works *works);
-void cuda_decode_take_entries(cudaStream_t stream, const struct decode_works *works, uint32_t value_bytes);
+void cuda_decode_take(cudaStream_t stream, const struct decode_works *works, uint32_t value_bytes,
+                      bool from_runs);
 void cuda_decode_views(cudaStream_t stream, const struct decode_works *works);
 void cuda_decode_fixed_views(cudaStream_t stream, const struct decode_works *works);
 void cuda_decode_byte_decimals(cudaStream_t stream, const struct decode_works *works, uint32_t value_bytes);
