@@ -551,5 +551,6 @@ void conform_eval(struct conformance *c) {
             }
         }
     conform_eval_same(c);
+    conform_eval_direct(c);
     conform_eval_late(c);
 }

@@ -31,6 +31,8 @@ bool expect_substring(const struct sx_instruction *instruction, const struct sx_
 
 /* eval_same.c: more functions, compared with the CPU backend. */
 void conform_eval_same(struct conformance *c);
+/* eval_direct.c: programs that are run in a shorter way, compared with the CPU backend. */
+void conform_eval_direct(struct conformance *c);
 /* eval_late.c: errors that are told later. */
 void conform_eval_late(struct conformance *c);
 

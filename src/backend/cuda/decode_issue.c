@@ -148,8 +148,7 @@ static int take_key(const struct decode_column *column) {
       cuda_decode_views(stream, works))                                                              \
     X(decimals, has_rows(column) && has_bytes(column) && !is_text(column), column->work.value_bytes, \
       cuda_decode_byte_decimals(stream, works, (uint32_t)key))                                       \
-    X(entries, HAS(CODES), take_key(column),                                                         \
-      cuda_decode_take(stream, works, (uint32_t)key / 2, key % 2 != 0))
+    X(entries, HAS(CODES), take_key(column), cuda_decode_take(stream, works, (uint32_t)key / 2, key % 2 != 0))
 ROW_KERNEL_LIST(DEFINE_KERNEL)
 
 static void decode_rows(struct issue *issue) {

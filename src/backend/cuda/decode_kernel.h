@@ -129,8 +129,8 @@ __device__ static inline void hybrid_walk(const struct decode_work &work, int32_
     }
 }
 
-/* The values of a run from one of them on: bits of each, or none. Whole words are read, also where there are no
- * bits (DECODE_SLACK_BYTES). */
+/* The values of a run from one of them on: bits of each, or none. Whole words are read, also where there are
+ * no bits (DECODE_SLACK_BYTES). */
 struct hybrid_values {
     const uint32_t *words;
     uint32_t shift, width, mask, value;
@@ -152,8 +152,8 @@ __device__ static inline uint32_t hybrid_value(const struct hybrid_values &value
     return ((uint32_t)(((uint64_t)word[1] << 32 | word[0]) >> bit % 32) & values.mask) | values.value;
 }
 
-/* A warp: the first `count` values of tile `t`, value i to write(i, take(i, value)). Some are taken, without a
- * branch and maybe twice, before they are written: what `take` reads is waited for once for them. */
+/* A warp: the first `count` values of tile `t`, value i to write(i, take(i, value)). Some are taken, without
+ * a branch and maybe twice, before they are written: what `take` reads is waited for once for them. */
 template <typename Take, typename Write>
 __device__ static inline void hybrid_expand(const struct decode_work &work, int64_t t, const struct hybrid &h,
                                             int32_t count, Take take, Write write) {

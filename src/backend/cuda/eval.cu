@@ -99,8 +99,8 @@ __attribute__((noinline)) __device__ static void eval_operate(const struct cuda_
         eval_values<LEVEL>(step, values, result);
 }
 
-template <int LEVEL, int ROWS>
-__device__ __forceinline__ void eval_row_step(eval_frame<LEVEL, ROWS> &frame, const struct cuda_eval_run &run,
+template <int LEVEL, int ROWS, typename RUN>
+__device__ __forceinline__ void eval_row_step(eval_frame<LEVEL, ROWS, RUN> &frame, const RUN &run,
                                               const struct cuda_eval_step &step, int r) {
     struct eval_arguments arguments = {};
     bool valid[CUDA_EVAL_MAX_ARGUMENTS] = {}, full = false;
@@ -117,31 +117,39 @@ __device__ __forceinline__ void eval_row_step(eval_frame<LEVEL, ROWS> &frame, co
         eval_finish(frame, run, step, r, arguments, result);
 }
 
-template <int LEVEL, int ROWS>
-__device__ static inline void eval_rows(eval_frame<LEVEL, ROWS> &frame, const struct cuda_eval_run &run,
-                                        int64_t at) {
+/* Of a direct run all are quick. */
+template <int LEVEL, int ROWS, typename RUN>
+__device__ __forceinline__ void eval_other_step(eval_frame<LEVEL, ROWS, RUN> &frame, const RUN &run,
+                                                const struct cuda_eval_step &step) {
+    if constexpr (ROWS > 0)
+        if (eval_quick(frame, run, step))
+            return;
+    if constexpr (EVAL_HAS_NULLS<RUN>) {
+        if (step.op == CUDA_EVAL_LOAD_TABLE)
+            return eval_table_step(frame, run, step);
+        SX_UNROLL
+        for (int r = 0; r < EVAL_ROWS<ROWS>; r++)
+            eval_row_step(frame, run, step, r);
+    }
+}
+
+template <int LEVEL, int ROWS, typename RUN>
+__device__ static inline void eval_rows(eval_frame<LEVEL, ROWS, RUN> &frame, const RUN &run, int64_t at) {
     for (int32_t s = 0; s < run.n_steps; s++) {
         const struct cuda_eval_step &step = run.steps[s];
         if (!frame.active && (LEVEL == CUDA_EVAL_NARROW || step.op < CUDA_EVAL_CONCAT))
             continue; /* a warp's lanes meet at the steps that make strings */
         switch (step.op) {
         case CUDA_EVAL_LOAD: eval_load_step(frame, run, step); break;
-        case CUDA_EVAL_LOAD_TABLE: eval_table_step(frame, run, step); break;
         case CUDA_EVAL_STORE: eval_store_step(frame, at, run, step); break;
         case CUDA_EVAL_TEST: eval_test_step(frame, run, step); break;
-        default:
-            if constexpr (ROWS > 0)
-                if (eval_quick(frame, run, step))
-                    break;
-            SX_UNROLL
-            for (int r = 0; r < EVAL_ROWS<ROWS>; r++)
-                eval_row_step(frame, run, step, r);
+        default: eval_other_step(frame, run, step);
         }
     }
 }
 
-template <int LEVEL, int ROWS>
-__device__ __forceinline__ void eval_begin(eval_frame<LEVEL, ROWS> &frame, eval_word<LEVEL> *shared) {
+template <int LEVEL, int ROWS, typename RUN>
+__device__ __forceinline__ void eval_begin(eval_frame<LEVEL, ROWS, RUN> &frame, eval_word<LEVEL> *shared) {
     if constexpr (ROWS > 0) {
         frame.slots = shared + threadIdx.x;
         for (uint32_t &bits : frame.valid)
@@ -152,13 +160,11 @@ __device__ __forceinline__ void eval_begin(eval_frame<LEVEL, ROWS> &frame, eval_
     }
 }
 
-/* Three blocks a processor, where rows are taken together. */
-template <int LEVEL, int ROWS>
-__global__ void __launch_bounds__(CUDA_THREADS, ROWS ? 3 : 1) evaluate(struct cuda_eval_run run) {
+template <int LEVEL, int ROWS, typename RUN> __device__ __forceinline__ void eval_all(const RUN &run) {
     SX_DYNAMIC_SHARED(shared);
     constexpr int64_t TILE = CUDA_THREADS * EVAL_ROWS<ROWS>;
     for (int64_t first = blockIdx.x * TILE; first < run.rows; first += gridDim.x * TILE) {
-        eval_frame<LEVEL, ROWS> frame;
+        eval_frame<LEVEL, ROWS, RUN> frame;
         const int64_t at = first + threadIdx.x;
         if (at - threadIdx.x % CUDA_WARP >= run.rows)
             break; /* no lane of the warp has a row */
@@ -177,6 +183,19 @@ __global__ void __launch_bounds__(CUDA_THREADS, ROWS ? 3 : 1) evaluate(struct cu
             if (run.flags && at + r * CUDA_THREADS < run.rows)
                 run.flags[at + r * CUDA_THREADS] = frame.active >> r & 1;
     }
+}
+
+/* Three blocks a processor, where rows are taken together. */
+template <int LEVEL, int ROWS>
+__global__ void __launch_bounds__(CUDA_THREADS, ROWS ? 3 : 1) evaluate(struct cuda_eval_run run) {
+    eval_all<LEVEL, ROWS>(run);
+}
+
+/* The steps that a direct run may have, without NULLs, read like constants. */
+template <int LEVEL, int ROWS>
+__global__ void __launch_bounds__(CUDA_THREADS, 4)
+    evaluate_direct(const __grid_constant__ struct cuda_eval_direct run) {
+    eval_all<LEVEL, ROWS>(run);
 }
 
 template <int LEVEL, int ROWS> static size_t shared_bytes_of(int n_slots) {
@@ -199,6 +218,21 @@ static void launch_level(cudaStream_t stream, const struct cuda_eval_run *run, i
         launch_rows<LEVEL, ROWS>(stream, run, shared_bytes_of<LEVEL, ROWS>(n_slots));
     else
         launch_rows<LEVEL, 0>(stream, run, 0);
+}
+
+template <int LEVEL, int ROWS>
+static void launch_direct(cudaStream_t stream, const struct cuda_eval_direct *run) {
+    const unsigned blocks = cuda_blocks(run->rows, CUDA_THREADS * ROWS);
+    SX_ALLOW_SHARED((evaluate_direct<LEVEL, ROWS>), (shared_bytes_of<LEVEL, ROWS>(CUDA_EVAL_FEW_SLOTS)));
+    SX_LAUNCH((evaluate_direct<LEVEL, ROWS>), blocks, CUDA_THREADS,
+              (shared_bytes_of<LEVEL, ROWS>(run->n_slots)), stream, *run);
+}
+
+extern "C" void cuda_eval_launch_direct(cudaStream_t stream, const struct cuda_eval_direct *run) {
+    if (run->is_wide)
+        launch_direct<CUDA_EVAL_WIDE, 2>(stream, run);
+    else
+        launch_direct<CUDA_EVAL_NARROW, 4>(stream, run);
 }
 
 extern "C" void cuda_eval_launch(cudaStream_t stream, const struct cuda_eval_run *run,

@@ -53,6 +53,7 @@ struct eval_plan {
     uint64_t skipped; /* bit m: it is an output that needs no step */
     struct sx_buffer *steps;
     struct cuda_eval_step *host_steps; /* until they are uploaded */
+    struct eval_direct *direct;        /* NULL: its runs are not */
     int32_t n_steps;
     int n_slots;
     enum cuda_eval_level level;
@@ -126,6 +127,14 @@ void cuda_eval_can_fail(struct eval_step *step, enum sx_failure failure);
 /* eval_plan.c */
 SX_MUST_CHECK enum sx_status cuda_eval_plan(struct sx_eval *eval, bool is_select, uint64_t mapped,
                                             uint64_t skipped, struct eval_plan **out_plan);
+
+/* eval_direct.c: plan->direct, where its runs may be direct; the run over a batch, but for its rows,
+ * selection and flags (`outputs` NULL: there are none). False: it can't be direct. */
+SX_MUST_CHECK enum sx_status cuda_eval_direct_make(struct sx_eval *eval, struct eval_plan *plan,
+                                                   const struct cuda_eval_step *steps);
+bool cuda_eval_direct_begin(const struct sx_eval *eval, const struct eval_plan *plan,
+                            const struct sx_batch *batch, const struct sx_tensor *outputs,
+                            struct cuda_eval_direct *out_run);
 
 /* eval_dict.c: which instructions can be mapped; how they are computed for this batch, as bits; and an output
  * as SX_DICT, if it can be. */

@@ -5,8 +5,8 @@
 #include "backend/cuda/eval_frame.h"
 
 /* What is stored as a T becomes a slot's value by way of a W. */
-template <typename T, typename W, int LEVEL, int ROWS>
-__device__ __forceinline__ void eval_load_rows(eval_frame<LEVEL, ROWS> &frame,
+template <typename T, typename W, int LEVEL, int ROWS, typename RUN>
+__device__ __forceinline__ void eval_load_rows(eval_frame<LEVEL, ROWS, RUN> &frame,
                                                const struct cuda_column &column, int32_t out) {
     int64_t at[EVAL_ROWS<ROWS>];
     T values[EVAL_ROWS<ROWS>] = {};
@@ -26,13 +26,14 @@ __device__ __forceinline__ void eval_load_rows(eval_frame<LEVEL, ROWS> &frame,
             values[r] = from[at[r]];
     SX_UNROLL
     for (int r = 0; r < EVAL_ROWS<ROWS>; r++)
-        if (frame.active >> r & 1)
+        if (!EVAL_HAS_NULLS<RUN>)
+            eval_set(frame, out, r, eval_of((W)values[r]), true);
+        else if (frame.active >> r & 1)
             eval_set(frame, out, r, eval_of((W)values[r]), cuda_is_valid(column, frame.row[r]));
 }
 
-template <int LEVEL, int ROWS>
-__device__ __forceinline__ void eval_load_step(eval_frame<LEVEL, ROWS> &frame,
-                                               const struct cuda_eval_run &run,
+template <int LEVEL, int ROWS, typename RUN>
+__device__ __forceinline__ void eval_load_step(eval_frame<LEVEL, ROWS, RUN> &frame, const RUN &run,
                                                const struct cuda_eval_step &step) {
     const struct cuda_column column = run.columns[step.place].column;
     const int32_t out = step.out;
@@ -54,8 +55,8 @@ __device__ __forceinline__ void eval_load_step(eval_frame<LEVEL, ROWS> &frame,
 }
 
 /* A function of a dictionary column, by code. */
-template <int LEVEL, int ROWS>
-__device__ static inline void eval_table_step(eval_frame<LEVEL, ROWS> &frame, const struct cuda_eval_run &run,
+template <int LEVEL, int ROWS, typename RUN>
+__device__ static inline void eval_table_step(eval_frame<LEVEL, ROWS, RUN> &frame, const RUN &run,
                                               const struct cuda_eval_step &step) {
     const struct cuda_eval_column table = run.columns[step.place];
     struct cuda_column null = table.column;
@@ -75,10 +76,9 @@ __device__ static inline void eval_table_step(eval_frame<LEVEL, ROWS> &frame, co
 }
 
 /* `at`: of the first row, in the outputs. */
-template <int LEVEL, int ROWS>
-__device__ static inline void eval_store_step(const eval_frame<LEVEL, ROWS> &frame, int64_t at,
-                                              const struct cuda_eval_run &run,
-                                              const struct cuda_eval_step &step) {
+template <int LEVEL, int ROWS, typename RUN>
+__device__ static inline void eval_store_step(const eval_frame<LEVEL, ROWS, RUN> &frame, int64_t at,
+                                              const RUN &run, const struct cuda_eval_step &step) {
     const struct cuda_eval_output output = run.outputs[step.place];
     const struct eval_operand operand = eval_operand_of(run, step.arguments[0]);
     SX_UNROLL
@@ -96,9 +96,8 @@ __device__ static inline void eval_store_step(const eval_frame<LEVEL, ROWS> &fra
     }
 }
 
-template <int LEVEL, int ROWS>
-__device__ __forceinline__ void eval_test_step(eval_frame<LEVEL, ROWS> &frame,
-                                               const struct cuda_eval_run &run,
+template <int LEVEL, int ROWS, typename RUN>
+__device__ __forceinline__ void eval_test_step(eval_frame<LEVEL, ROWS, RUN> &frame, const RUN &run,
                                                const struct cuda_eval_step &step) {
     const struct eval_operand operand = eval_operand_of(run, step.arguments[0]);
     SX_UNROLL

@@ -207,6 +207,7 @@ void cuda_eval_destroy(struct sx_eval *eval) {
         next = plan->next;
         sx_buffer_release(plan->steps);
         free(plan->host_steps);
+        free(plan->direct);
         free(plan);
     }
     for (int m = 0; m < eval->n_mapped; m++)

@@ -216,6 +216,7 @@ static enum sx_status fill_plan(struct emitter *e) {
         return cuda_eval_no_memory(e->eval);
     describe_plan(e);
     SX_TRY(place_all(e));
+    SX_TRY(cuda_eval_direct_make(e->eval, e->plan, e->steps));
     return sx_buffer_create(e->eval->stream->base.pool, (size_t)e->n * sizeof *e->steps, &e->plan->steps,
                             &e->eval->stream->base.error);
 }
@@ -236,6 +237,7 @@ enum sx_status cuda_eval_plan(struct sx_eval *eval, bool is_select, uint64_t map
     free(e.computed);
     if (status != SX_OK) {
         free(e.steps);
+        free(plan->direct);
         free(plan);
         return status;
     }

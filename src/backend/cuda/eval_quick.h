@@ -33,21 +33,22 @@ __device__ __forceinline__ bool eval_with_nulls(int op, const struct cuda_eval_v
         result->valid = true;
         break;
     case CUDA_EVAL_CHOOSE:
-    case CUDA_EVAL_COALESCE: {
-        const int chosen = op == CUDA_EVAL_CHOOSE ? (valid[0] && values[0].low != 0 ? 1 : 2) : !valid[0];
-        result->value = values[chosen];
-        result->valid = valid[chosen];
+        truth = valid[0] && values[0].low != 0;
+        result->value = truth ? values[1] : values[2];
+        result->valid = truth ? valid[1] : valid[2];
         return true;
-    }
+    case CUDA_EVAL_COALESCE:
+        result->value = valid[0] ? values[0] : values[1];
+        result->valid = valid[0] || valid[1];
+        return true;
     default: return false;
     }
     result->value = eval_of((uint64_t)truth);
     return true;
 }
 
-template <int OP, int N, int LEVEL, int ROWS>
-__device__ __forceinline__ void eval_quick_nulls(eval_frame<LEVEL, ROWS> &frame,
-                                                 const struct cuda_eval_run &run,
+template <int OP, int N, int LEVEL, int ROWS, typename RUN>
+__device__ __forceinline__ void eval_quick_nulls(eval_frame<LEVEL, ROWS, RUN> &frame, const RUN &run,
                                                  const struct cuda_eval_step &step) {
     eval_apply<N>(frame, run, step,
                   [](const struct cuda_eval_value *values, const bool *valid, struct eval_result *result) {
@@ -58,9 +59,8 @@ __device__ __forceinline__ void eval_quick_nulls(eval_frame<LEVEL, ROWS> &frame,
 /* ---- arithmetic ---- */
 
 /* operation(a, b, &out) tells whether the result does not fit T; the step's bounds are looked at, too. */
-template <typename T, int LEVEL, int ROWS, typename F>
-__device__ __forceinline__ void eval_quick_checked(eval_frame<LEVEL, ROWS> &frame,
-                                                   const struct cuda_eval_run &run,
+template <typename T, int LEVEL, int ROWS, typename RUN, typename F>
+__device__ __forceinline__ void eval_quick_checked(eval_frame<LEVEL, ROWS, RUN> &frame, const RUN &run,
                                                    const struct cuda_eval_step &step, F operation) {
     const T low = (T)step.low, high = (T)step.high;
     eval_apply<2>(frame, run, step,
@@ -75,9 +75,8 @@ __device__ __forceinline__ void eval_quick_checked(eval_frame<LEVEL, ROWS> &fram
 }
 
 /* ADD, SUB, MUL. */
-template <typename T, int LEVEL, int ROWS>
-__device__ __forceinline__ void eval_quick_integers(eval_frame<LEVEL, ROWS> &frame,
-                                                    const struct cuda_eval_run &run,
+template <typename T, int LEVEL, int ROWS, typename RUN>
+__device__ __forceinline__ void eval_quick_integers(eval_frame<LEVEL, ROWS, RUN> &frame, const RUN &run,
                                                     const struct cuda_eval_step &step) {
     switch (step.op) {
     case CUDA_EVAL_ADD:
@@ -90,9 +89,8 @@ __device__ __forceinline__ void eval_quick_integers(eval_frame<LEVEL, ROWS> &fra
 }
 
 /* False: not of this step's kind. A DOUBLE can't fail. */
-template <int LEVEL, int ROWS>
-__device__ __forceinline__ bool eval_quick_arithmetic(eval_frame<LEVEL, ROWS> &frame,
-                                                      const struct cuda_eval_run &run,
+template <int LEVEL, int ROWS, typename RUN>
+__device__ __forceinline__ bool eval_quick_arithmetic(eval_frame<LEVEL, ROWS, RUN> &frame, const RUN &run,
                                                       const struct cuda_eval_step &step) {
     if (step.kind == CUDA_EVAL_I64 && step.phys == SX_PHYS_I64) {
         eval_quick_integers<int64_t>(frame, run, step);
@@ -119,9 +117,8 @@ __device__ __forceinline__ bool eval_quick_arithmetic(eval_frame<LEVEL, ROWS> &f
 /* ---- comparison ---- */
 
 /* compare(a, b) for valid arguments. */
-template <typename T, int LEVEL, int ROWS, typename F>
-__device__ __forceinline__ void eval_quick_truth(eval_frame<LEVEL, ROWS> &frame,
-                                                 const struct cuda_eval_run &run,
+template <typename T, int LEVEL, int ROWS, typename RUN, typename F>
+__device__ __forceinline__ void eval_quick_truth(eval_frame<LEVEL, ROWS, RUN> &frame, const RUN &run,
                                                  const struct cuda_eval_step &step, F compare) {
     eval_apply<2>(frame, run, step,
                   [=](const struct cuda_eval_value *values, const bool *, struct eval_result *result) {
@@ -132,9 +129,8 @@ __device__ __forceinline__ void eval_quick_truth(eval_frame<LEVEL, ROWS> &frame,
 }
 
 /* EQ, NE, LT, LE. */
-template <typename T, int LEVEL, int ROWS>
-__device__ __forceinline__ void eval_quick_compared(eval_frame<LEVEL, ROWS> &frame,
-                                                    const struct cuda_eval_run &run,
+template <typename T, int LEVEL, int ROWS, typename RUN>
+__device__ __forceinline__ void eval_quick_compared(eval_frame<LEVEL, ROWS, RUN> &frame, const RUN &run,
                                                     const struct cuda_eval_step &step) {
     switch (step.op) {
     case CUDA_EVAL_EQ: return eval_quick_truth<T>(frame, run, step, [](T a, T b) { return a == b; });
@@ -145,9 +141,8 @@ __device__ __forceinline__ void eval_quick_compared(eval_frame<LEVEL, ROWS> &fra
 }
 
 /* Of integers and decimals, dates and the like. False: of another kind. */
-template <int LEVEL, int ROWS>
-__device__ __forceinline__ bool eval_quick_comparison(eval_frame<LEVEL, ROWS> &frame,
-                                                      const struct cuda_eval_run &run,
+template <int LEVEL, int ROWS, typename RUN>
+__device__ __forceinline__ bool eval_quick_comparison(eval_frame<LEVEL, ROWS, RUN> &frame, const RUN &run,
                                                       const struct cuda_eval_step &step) {
     if (step.kind == CUDA_EVAL_I64) {
         eval_quick_compared<int64_t>(frame, run, step);
@@ -164,8 +159,8 @@ __device__ __forceinline__ bool eval_quick_comparison(eval_frame<LEVEL, ROWS> &f
 /* ---- all ---- */
 
 /* False: the step is not among them. */
-template <int LEVEL, int ROWS>
-__device__ __forceinline__ bool eval_quick(eval_frame<LEVEL, ROWS> &frame, const struct cuda_eval_run &run,
+template <int LEVEL, int ROWS, typename RUN>
+__device__ __forceinline__ bool eval_quick(eval_frame<LEVEL, ROWS, RUN> &frame, const RUN &run,
                                            const struct cuda_eval_step &step) {
     switch (step.op) {
     case CUDA_EVAL_ADD:

@@ -224,20 +224,48 @@ static enum sx_status launch_with_heap(struct sx_eval *eval, const struct eval_p
 
 /* `is_waited_for`: by who calls, while faults get this object's words. Else the next synchronisation of the
  * stream tells faults, whatever it is for. */
-static enum sx_status launch(struct sx_eval *eval, const struct eval_plan *plan, struct cuda_eval_run *run,
-                             bool is_waited_for, struct sx_buffer **out_heap) {
-    struct cuda_stream *stream = eval->stream;
-    *out_heap = NULL;
-    if (run->rows == 0)
-        return SX_OK;
-    begin_run(eval, plan, run);
-    if (plan->makes_strings)
-        return launch_with_heap(eval, plan, run, out_heap);
-    cuda_eval_launch(stream->handle, run, plan->level, plan->n_slots);
-    SX_TRY(cuda_launched(stream, "an expression"));
+static enum sx_status launched(struct sx_eval *eval, const struct eval_plan *plan, bool is_waited_for) {
+    SX_TRY(cuda_launched(eval->stream, "an expression"));
     if (is_waited_for || !plan->can_fail || (!plan->fails_on_text && cuda_eval_check_later(eval)))
         return SX_OK;
-    return cuda_sync(stream, "faults of an expression");
+    return cuda_sync(eval->stream, "faults of an expression");
+}
+
+/* What a batch is run for. */
+struct use {
+    const struct sx_tensor *outputs;   /* or NULL, and flags */
+    const struct sx_tensor *selection; /* NULL: all rows */
+    int64_t rows;
+    uint8_t *flags;
+    struct sx_buffer *places, *heap; /* made for it */
+};
+
+static enum sx_status launch(struct sx_eval *eval, struct eval_plan *plan, const struct sx_batch *batch,
+                             struct use *use) {
+    struct cuda_stream *stream = eval->stream;
+    struct cuda_eval_direct direct;
+    const int32_t *selection = use->selection ? use->selection->values : NULL;
+    if (use->rows == 0)
+        return SX_OK;
+    if (cuda_eval_direct_begin(eval, plan, batch, use->outputs, &direct)) {
+        direct.rows = use->rows;
+        direct.selection = selection;
+        direct.flags = use->flags;
+        cuda_eval_launch_direct(stream->handle, &direct);
+        return launched(eval, plan, use->flags != NULL);
+    }
+    struct cuda_eval_run run = {.rows = use->rows, .selection = selection, .flags = use->flags};
+    SX_TRY(upload_places(eval, plan, batch, use->outputs, &run, &use->places));
+    begin_run(eval, plan, &run);
+    if (plan->makes_strings)
+        return launch_with_heap(eval, plan, &run, &use->heap);
+    cuda_eval_launch(stream->handle, &run, plan->level, plan->n_slots);
+    return launched(eval, plan, use->flags != NULL);
+}
+
+static void release(struct use *use) {
+    sx_buffer_release(use->places);
+    sx_buffer_release(use->heap);
 }
 
 /* ---- eval_run ---- */
@@ -333,19 +361,15 @@ static enum sx_status end_outputs(struct sx_eval *eval, const struct sx_batch *b
 /* Nothing is launched where every output is shared. */
 static enum sx_status run_outputs(struct sx_eval *eval, const struct sx_batch *batch, uint64_t mapped,
                                   uint64_t dict_outputs, struct sx_tensor *out) {
-    struct cuda_eval_run run = {.rows = batch->rows};
-    struct sx_buffer *places = NULL, *made = NULL;
+    struct use use = {.outputs = out, .rows = batch->rows};
     struct eval_plan *plan;
     enum sx_status status;
     SX_GO(cuda_eval_plan(eval, false, mapped, dict_outputs, &plan));
-    if (plan->n_steps > 0 && batch->rows > 0) {
-        SX_GO(upload_places(eval, plan, batch, out, &run, &places));
-        SX_GO(launch(eval, plan, &run, false, &made));
-    }
-    SX_GO(end_outputs(eval, batch, made, out));
+    if (plan->n_steps > 0)
+        SX_GO(launch(eval, plan, batch, &use));
+    SX_GO(end_outputs(eval, batch, use.heap, out));
 out:
-    sx_buffer_release(places);
-    sx_buffer_release(made);
+    release(&use);
     return status;
 }
 
@@ -400,25 +424,22 @@ static enum sx_status compose(struct cuda_stream *stream, const struct sx_tensor
 static enum sx_status select_rows(struct sx_eval *eval, const struct sx_batch *batch,
                                   const struct sx_tensor *selection, struct sx_tensor *out_index) {
     struct cuda_stream *stream = eval->stream;
-    struct cuda_eval_run run = {.rows = selection ? selection->length : batch->rows};
-    struct sx_buffer *places = NULL, *flags = NULL, *made = NULL;
+    struct use use = {.selection = selection, .rows = selection ? selection->length : batch->rows};
+    struct sx_buffer *flags = NULL;
     struct eval_plan *plan;
     uint64_t mapped;
     enum sx_status status;
     SX_GO(cuda_eval_dict_prepare(eval, batch, &mapped));
     SX_GO(cuda_eval_plan(eval, true, mapped, 0, &plan));
-    SX_GO(sx_buffer_create(stream->base.pool, (size_t)run.rows, &flags, &stream->base.error));
-    SX_GO(upload_places(eval, plan, batch, NULL, &run, &places));
-    run.selection = selection ? selection->values : NULL;
-    run.flags = flags->data;
-    SX_GO(launch(eval, plan, &run, true, &made));
-    SX_GO(cuda_select(stream, flags->data, run.rows, out_index));
+    SX_GO(sx_buffer_create(stream->base.pool, (size_t)use.rows, &flags, &stream->base.error));
+    use.flags = flags->data;
+    SX_GO(launch(eval, plan, batch, &use));
+    SX_GO(cuda_select(stream, flags->data, use.rows, out_index));
     if (selection)
         SX_GO(compose(stream, selection, out_index));
 out:
-    sx_buffer_release(places);
+    release(&use);
     sx_buffer_release(flags);
-    sx_buffer_release(made);
     return status;
 }
 

@@ -211,8 +211,8 @@ void cuda_decode_front_coded(cudaStream_t stream, const struct decode_work *work
 /* Front-coded values one after another, those of page p at rebuilt + at[p]. */
 void cuda_decode_rebuild(cudaStream_t stream, const struct decode_work *work, uint8_t *rebuilt,
                          const int64_t *at);
-/* Rows of `out`: from stored values of fixed length; from codes, or where each value is a row from their runs,
- * entries of that many bytes, 0: codes; from strings. Each leaves the rows of other pages alone. */
+/* Rows of `out`: from stored values of fixed length; from codes, or where each value is a row from their
+ * runs, entries of that many bytes, 0: codes; from strings. Each leaves the rows of other pages alone. */
 void cuda_decode_convert(cudaStream_t stream, const struct decode_works *works,
                          enum decode_conversion conversion);
 void cuda_decode_take(cudaStream_t stream, const struct decode_works *works, uint32_t value_bytes,

@@ -176,10 +176,30 @@ struct cuda_eval_run {
     const void *owner; /* the host's, for faults */
 };
 
+/* A run of few steps of the common kinds over columns without NULLs, all of it an argument of the kernel:
+ * nothing goes to the device before. Steps are LOAD (of tables by code, too: a DICT column), STORE, TEST,
+ * ADD, SUB, MUL, RESIZE, comparisons of numbers, AND, OR, NOT, CHOOSE and IS_TRUE; none gives NULL. */
+enum { CUDA_EVAL_DIRECT_STEPS = 20, CUDA_EVAL_DIRECT_COLUMNS = 8, CUDA_EVAL_DIRECT_CONSTANTS = 8 };
+struct cuda_eval_direct {
+    struct cuda_eval_step steps[CUDA_EVAL_DIRECT_STEPS];
+    struct cuda_eval_column columns[CUDA_EVAL_DIRECT_COLUMNS];
+    struct cuda_eval_output outputs[CUDA_EVAL_DIRECT_COLUMNS];
+    struct cuda_eval_value constants[CUDA_EVAL_DIRECT_CONSTANTS];
+    int32_t n_steps, n_slots; /* at most CUDA_EVAL_FEW_SLOTS */
+    bool is_wide;             /* some value has 16 bytes */
+    const int32_t *selection; /* as in cuda_eval_run, here and below */
+    int64_t rows;
+    uint8_t *flags;
+    struct cuda_control *control;
+    struct cuda_eval_failure *failure;
+    const void *owner;
+};
+
 /* Runs the steps on every row. A fault has kind CUDA_FAULT_EXPRESSION, the step's number in `what`, and the
  * owner in detail[0]. */
 void cuda_eval_launch(cudaStream_t stream, const struct cuda_eval_run *run, enum cuda_eval_level level,
                       int n_slots);
+void cuda_eval_launch_direct(cudaStream_t stream, const struct cuda_eval_direct *run);
 
 #ifdef __cplusplus
 }
