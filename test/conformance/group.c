@@ -634,6 +634,7 @@ void conform_group(struct conformance *c) {
     if (conformance_takes(c))
         conform_memory_limit(c);
     conform_group_order(c);
+    conform_group_coded(c);
     conform_group_one(c);
     conform_overflow(c, 1);
     conform_overflow(c, 2);

@@ -64,6 +64,10 @@ void group_put_in_order(struct conformance *c, const struct group_shape *shape, 
                         struct sx_tensor *key);
 void conform_group_order(struct conformance *c);
 
+/* ---- group_coded.c ---- */
+
+void conform_group_coded(struct conformance *c);
+
 /* ---- group_one.c ---- */
 
 /* SUM and COUNT, without keys, of a column in the backend's memory, after an update of no rows. */

@@ -10,9 +10,10 @@ __device__ static inline uint32_t warp_lane() {
     return threadIdx.x % CUDA_WARP;
 }
 
-template <typename T> __device__ static inline T warp_inclusive(T value) {
+/* Of the first LANES lanes; others' mean nothing. */
+template <typename T, int LANES = CUDA_WARP> __device__ static inline T warp_inclusive(T value) {
     const int lane = (int)warp_lane();
-    for (int by = 1; by < CUDA_WARP; by *= 2) {
+    for (int by = 1; by < LANES; by *= 2) {
         const T left = __shfl_up_sync(ALL_LANES, value, by);
         if (lane >= by)
             value += left;
@@ -29,15 +30,11 @@ __device__ static inline T block_exclusive(T value, T *out_total) {
     if (lane == CUDA_WARP - 1)
         warps[warp] = inclusive;
     __syncthreads();
-    T before = 0, total = 0;
-    for (int w = 0; w < THREADS / CUDA_WARP; w++) {
-        if (w < warp)
-            before += warps[w];
-        total += warps[w];
-    }
+    const T through = warp_inclusive<T, THREADS / CUDA_WARP>(lane < THREADS / CUDA_WARP ? warps[lane] : 0);
     __syncthreads();
-    *out_total = total;
-    return before + inclusive - value;
+    *out_total = __shfl_sync(ALL_LANES, through, THREADS / CUDA_WARP - 1);
+    const T before = __shfl_sync(ALL_LANES, through, warp > 0 ? warp - 1 : 0);
+    return (warp > 0 ? before : 0) + inclusive - value;
 }
 
 /* How many of the block's threads before this one have `counts`; *out_total: of all. All CUDA_THREADS, once a

@@ -23,17 +23,13 @@ struct delta_source {
     uint32_t miniblock_values, n;
 };
 
-/* DELTA_ITEMS deltas on their way: the first two words that have bits of them. */
+/* DELTA_ITEMS deltas on their way: the first two words that have bits of them, which are there for any, and
+ * how many words lie in front of the body's end. */
 struct delta_bits {
-    uint64_t min_delta, low, high;
-    const uint64_t *word; /* that of `high` */
-    uint32_t width, shift;
+    uint64_t min_delta;
+    const uint32_t *words;
+    uint32_t low, high, width, shift, most;
 };
-
-/* Words that have no byte of [.., end) count as 0. */
-__device__ static inline uint64_t load_before(const uint64_t *word, uintptr_t end) {
-    return (uintptr_t)word < end ? *word : 0;
-}
 
 __device__ static inline struct decode_miniblock miniblock_of(const struct delta_source &source,
                                                               uint32_t first) {
@@ -44,29 +40,41 @@ __device__ static inline struct decode_miniblock miniblock_of(const struct delta
 __device__ static inline struct delta_bits fetch_deltas(const struct delta_source &source,
                                                         const struct decode_miniblock &mini, uint32_t first) {
     if (first >= source.n)
-        return {};
+        return {0, (const uint32_t *)((uintptr_t)source.body & ~(uintptr_t)3), 0, 0, 0, 0, 0};
     const uintptr_t at = (uintptr_t)source.body + mini.at +
                          (uint64_t)(first % source.miniblock_values) / DELTA_ITEMS * mini.width;
-    const uint64_t *word = (const uint64_t *)(at & ~(uintptr_t)7);
-    return {mini.min_delta, load_before(word, source.end), load_before(word + 1, source.end), word + 1,
-            mini.width,     (uint32_t)(at & 7) * 8};
+    const uintptr_t aligned = at & ~(uintptr_t)3;
+    const uint32_t *words = (const uint32_t *)aligned;
+    const uint64_t most = source.end > aligned ? (source.end - aligned) / sizeof *words : 0;
+    return {mini.min_delta,
+            words,
+            words[0],
+            words[1],
+            mini.width,
+            (uint32_t)(at - aligned) * 8,
+            (uint32_t)(most < UINT32_MAX ? most : UINT32_MAX)};
 }
 
-template <typename T>
-__device__ static inline void unpack_deltas(const struct delta_source &source, struct delta_bits bits,
-                                            T *out) {
-    const uint64_t mask = bits.width == 64 ? UINT64_MAX : ((uint64_t)1 << bits.width) - 1;
-    uint32_t shift = bits.shift;
-    for (int k = 0; k < DELTA_ITEMS; k++) {
-        const uint64_t behind = shift + bits.width > 64 ? bits.high << (64 - shift) : 0;
-        out[k] = (T)(bits.min_delta + ((bits.low >> shift | behind) & mask));
-        shift += bits.width;
-        if (shift >= 64) {
-            shift -= 64;
-            bits.low = bits.high;
-            bits.high = load_before(++bits.word, source.end);
-        }
-    }
+/* Up to 32 bits from bit number `bit` of the words on; behind the body's end any. */
+__device__ static inline uint32_t take_bits(const struct delta_bits &bits, uint32_t bit, uint32_t mask) {
+    const uint32_t at = bit / 32, *word = bits.words + (at < bits.most ? at : bits.most);
+    return (uint32_t)(((uint64_t)word[1] << 32 | word[0]) >> bit % 32) & mask;
+}
+
+template <typename T> __device__ static inline void unpack_deltas(const struct delta_bits &bits, T *out) {
+    const T min_delta = (T)bits.min_delta;
+    const uint32_t low_bits = bits.width < 32 ? bits.width : 32, high_bits = bits.width - low_bits;
+    const uint32_t low_mask = low_bits == 32 ? UINT32_MAX : (1u << low_bits) - 1;
+    const uint32_t high_mask = high_bits == 32 ? UINT32_MAX : (1u << high_bits) - 1;
+    out[0] = min_delta + ((uint32_t)(((uint64_t)bits.high << 32 | bits.low) >> bits.shift) & low_mask);
+    SX_UNROLL
+    for (int k = 1; k < DELTA_ITEMS; k++)
+        out[k] = min_delta + take_bits(bits, bits.shift + k * bits.width, low_mask);
+    if (high_bits == 0)
+        return;
+    SX_UNROLL
+    for (int k = 0; k < DELTA_ITEMS; k++)
+        out[k] += (T)((uint64_t)take_bits(bits, bits.shift + k * bits.width + 32, high_mask) << 32);
 }
 
 /* Tiles of the next DELTA_ROUNDS rounds' values, from that of value `base` on; a thread each. */
@@ -85,18 +93,19 @@ __device__ static inline bool may_have_idle(const struct decode_work &work, cons
            (work.selection || page.first_wanted > 0 || page.end_wanted < page.n_rows);
 }
 
-/* The round's values, of which the first `left` exist, to out[first] and on. `marked`: the first of the
- * marked tiles; below 0: none are. */
+/* The round's values, of which the first `left` exist, to out[0] and on. `marked`: how far the first of them
+ * is behind the first of the marked tiles; below 0: none are. */
 template <typename T>
-__device__ static inline void put_round(const struct delta_round<T> *round, int64_t marked, int64_t first,
-                                        int64_t left, T *out) {
+__device__ static inline void put_round(const struct delta_round<T> *round, int32_t marked, int64_t left,
+                                        T *out) {
+    const int32_t n = left < DELTA_ROUND ? (int32_t)left : DELTA_ROUND;
     SX_UNROLL
     for (int k = 0; k < DELTA_ITEMS; k++) {
-        const int i = k * DELTA_THREADS + (int)threadIdx.x;
+        const int32_t i = k * DELTA_THREADS + (int32_t)threadIdx.x;
         const T value = round->values[i + i / DELTA_ITEMS];
-        const bool is_idle = marked >= 0 && round->is_idle[(first + i) / DECODE_TILE - marked];
-        if (i < left && !is_idle)
-            out[first + i] = value;
+        const bool is_idle = marked >= 0 && round->is_idle[(uint32_t)(marked + i) / DECODE_TILE];
+        if (i < n && !is_idle)
+            out[i] = value;
     }
 }
 
@@ -113,7 +122,7 @@ __device__ static inline void sum_deltas(const struct decode_work &work, const s
     struct delta_bits next = fetch_deltas(source, miniblock_of(source, first), first);
     struct decode_miniblock mini = miniblock_of(source, first + DELTA_ROUND);
     T carry = (T)page.deltas[d].first;
-    int64_t marked = 0; /* first tile of round.is_idle */
+    int64_t marked = 0; /* first value of round.is_idle's tiles */
     by_tile = by_tile && may_have_idle(work, page);
     if (threadIdx.x == 0 && n > 0)
         out[0] = carry;
@@ -126,16 +135,18 @@ __device__ static inline void sum_deltas(const struct decode_work &work, const s
         mini = miniblock_of(source, first + DELTA_ROUND);
         if (by_tile && base % (DELTA_ROUNDS * DELTA_ROUND) == 0) {
             mark_idle(work, page, base, n, &round);
-            marked = base / DECODE_TILE;
+            marked = base / DECODE_TILE * DECODE_TILE;
         }
-        unpack_deltas(source, bits, values);
+        unpack_deltas(bits, values);
+        SX_UNROLL
         for (int k = 0; k < DELTA_ITEMS; k++)
             sum += values[k];
         T value = carry + block_exclusive<T, DELTA_THREADS>(sum, &total);
+        SX_UNROLL
         for (int k = 0; k < DELTA_ITEMS; k++)
             round.values[threadIdx.x * (DELTA_ITEMS + 1) + k] = value += values[k];
         __syncthreads();
-        put_round(&round, by_tile ? marked : -1, base + 1, left, out);
+        put_round(&round, by_tile ? (int32_t)(base + 1 - marked) : -1, left, out + base + 1);
         carry += total;
     }
 }

@@ -157,7 +157,7 @@ __device__ static inline uint32_t hybrid_value(const struct hybrid_values &value
 template <typename Take, typename Write>
 __device__ static inline void hybrid_expand(const struct decode_work &work, int64_t t, const struct hybrid &h,
                                             int32_t count, Take take, Write write) {
-    constexpr int AT_ONCE = 4;
+    constexpr int AT_ONCE = 8;
     const int32_t lane = (int32_t)threadIdx.x % CUDA_WARP;
     uint32_t at = work.runs[t].header;
     uint64_t passed = work.runs[t].passed;

@@ -129,6 +129,62 @@ __global__ void find_runs(const struct cuda_group_key *keys, int n_keys, struct 
     }
 }
 
+/* ---- keys of few combinations ---- */
+
+static_assert((int)CUDA_GROUP_COMBINATIONS == (int)CUDA_THREADS, "a thread for each");
+
+/* Combination c of entries: those of the last key follow each other. */
+__device__ static inline int32_t code_of(const struct cuda_group_key *keys, int n_keys, int k, int32_t c) {
+    for (int later = n_keys - 1; later > k; later--)
+        c /= keys[later].n_entries;
+    return c % keys[k].n_entries;
+}
+
+/* Whether it is the group's. */
+__device__ static inline bool has_codes(const struct cuda_group_key *keys, int n_keys, int32_t c,
+                                        int64_t group) {
+    for (int k = 0; k < n_keys; k++) {
+        struct cuda_column entries = keys[k].input;
+        entries.values = entries.dict;
+        entries.layout = CUDA_FLAT;
+        if (!cuda_is_valid(keys[k].stored, group) ||
+            !cuda_value_equal(entries, code_of(keys, n_keys, k, c), keys[k].stored, group))
+            return false;
+    }
+    return true;
+}
+
+/* Its group of earlier batches; -1: there is none. */
+__device__ static inline int64_t find_combination(const struct cuda_group_key *keys, int n_keys,
+                                                  const struct cuda_group_table &table, int32_t c) {
+    uint64_t hash = keys[0].entry_hashes[code_of(keys, n_keys, 0, c)];
+    for (int k = 1; k < n_keys; k++)
+        hash = sx_hash_combine(hash, keys[k].entry_hashes[code_of(keys, n_keys, k, c)]);
+    for (uint64_t at = hash & table.mask;; at = (at + 1) & table.mask) {
+        const group_word slot = table.slots[at];
+        if (slot == 0)
+            return -1;
+        if (!(slot & NEW_BIT) && same_tag(slot, hash) && has_codes(keys, n_keys, c, number_of(slot)))
+            return number_of(slot);
+    }
+}
+
+template <typename I>
+__global__ void find_coded(const struct cuda_group_key *keys, int n_keys, int32_t combinations,
+                           struct cuda_group_table table, I *numbers, int64_t n) {
+    __shared__ int64_t known[CUDA_GROUP_COMBINATIONS];
+    const int32_t own = (int32_t)threadIdx.x;
+    known[own] = own < combinations ? find_combination(keys, n_keys, table, own) : -1;
+    __syncthreads();
+    for (int64_t row = cuda_thread(); row < n; row += cuda_threads()) {
+        int32_t c = 0;
+        for (int k = 0; k < n_keys; k++)
+            c = c * keys[k].n_entries + ((const int32_t *)keys[k].input.values)[row];
+        const int64_t number = known[c];
+        numbers[row] = (I)(number >= 0 ? number : find(keys, n_keys, table, row));
+    }
+}
+
 template <typename I>
 __global__ void flag_new(struct cuda_group_table table, const I *numbers, int64_t n, uint8_t *flags) {
     for (int64_t row = cuda_thread(); row < n; row += cuda_threads()) {
@@ -235,6 +291,17 @@ void cuda_group_find(cudaStream_t stream, const struct cuda_group_key *keys, int
                   (int32_t *)numbers.numbers, numbers.n);
     else
         SX_LAUNCH(find_groups, blocks, CUDA_THREADS, 0, stream, keys, n_keys, table,
+                  (int64_t *)numbers.numbers, numbers.n);
+}
+void cuda_group_find_coded(cudaStream_t stream, const struct cuda_group_key *keys, int n_keys,
+                           int32_t combinations, struct cuda_group_table table,
+                           struct cuda_group_numbers numbers) {
+    const unsigned blocks = cuda_blocks(numbers.n);
+    if (numbers.width == 4)
+        SX_LAUNCH(find_coded, blocks, CUDA_THREADS, 0, stream, keys, n_keys, combinations, table,
+                  (int32_t *)numbers.numbers, numbers.n);
+    else
+        SX_LAUNCH(find_coded, blocks, CUDA_THREADS, 0, stream, keys, n_keys, combinations, table,
                   (int64_t *)numbers.numbers, numbers.n);
 }
 void cuda_group_flag_new(cudaStream_t stream, struct cuda_group_table table,

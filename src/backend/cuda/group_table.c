@@ -73,6 +73,7 @@ static struct cuda_group_key key_of(const struct cuda_group_key_store *store, co
                    .layout = CUDA_FLAT,
                    .phys = (int32_t)sx_type_phys(store->type)},
         .entry_hashes = hashes ? hashes->data : NULL,
+        .n_entries = hashes ? (int32_t)input->dict->values.length : 0,
         .all_null = has_no_values(input),
         .is_borrowed = is_borrowed,
     };
@@ -141,12 +142,29 @@ static bool has_strings(const struct sx_group *group) {
     return false;
 }
 
+/* Of the keys' entries, where these have hashes and no key may be NULL; 0: they are too many, or there is
+ * nothing to find among them. */
+static int32_t combinations_of(const struct sx_group *group, const struct cuda_group_search *search) {
+    int64_t n = group->n_groups > 0;
+    for (int k = 0; k < group->n_keys && n > 0; k++) {
+        const struct sx_tensor *key = &search->keys[k];
+        n = search->hashes[k] && !key->valid ? n * key->dict->values.length : 0;
+        n = n <= CUDA_GROUP_COMBINATIONS ? n : 0;
+    }
+    return (int32_t)n;
+}
+
 static enum sx_status find_groups(struct cuda_stream *stream, const struct sx_group *group,
                                   struct cuda_group_search *search, const struct sx_buffer *keys) {
+    const int32_t combinations = combinations_of(group, search);
     int64_t *count = cuda_counter_place(stream, CUDA_GROUP_NEW), *bytes;
     SX_TRY(cuda_counter_reset(stream, CUDA_GROUP_KEY_BYTES, &bytes));
-    cuda_group_find(stream->handle, keys->data, group->n_keys, !has_strings(group), table_of(group),
-                    search->numbers);
+    if (combinations > 0)
+        cuda_group_find_coded(stream->handle, keys->data, group->n_keys, combinations, table_of(group),
+                              search->numbers);
+    else
+        cuda_group_find(stream->handle, keys->data, group->n_keys, !has_strings(group), table_of(group),
+                        search->numbers);
     SX_TRY(cuda_launched(stream, "finding groups"));
     SX_TRY(list_new(stream, group, search));
     if (cuda_group_copies_strings(group, search->borrowed))

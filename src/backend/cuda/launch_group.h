@@ -19,6 +19,7 @@ struct cuda_group_key {
     struct cuda_column input;
     struct cuda_column stored;    /* FLAT, with validity; NULL rows have zeroed values */
     const uint64_t *entry_hashes; /* of a DICT input's entries, or NULL */
+    int32_t n_entries;            /* where they have hashes */
     bool all_null;
     bool is_borrowed; /* strings' bytes stay where the input has them */
 };
@@ -67,6 +68,12 @@ void cuda_group_hash_entries(cudaStream_t stream, struct cuda_column entries, in
  * compare. */
 void cuda_group_find(cudaStream_t stream, const struct cuda_group_key *keys, int n_keys, bool compares_rows,
                      struct cuda_group_table table, struct cuda_group_numbers numbers);
+/* The same for keys whose entries have hashes, all valid, of so many combinations (the product of n_entries)
+ * and no more: a block finds out first which groups they have, so that most rows cost their codes alone. */
+enum { CUDA_GROUP_COMBINATIONS = 256 };
+void cuda_group_find_coded(cudaStream_t stream, const struct cuda_group_key *keys, int n_keys,
+                           int32_t combinations, struct cuda_group_table table,
+                           struct cuda_group_numbers numbers);
 /* flags[row] = it is the first one of a new group */
 void cuda_group_flag_new(cudaStream_t stream, struct cuda_group_table table,
                          struct cuda_group_numbers numbers, uint8_t *flags);
