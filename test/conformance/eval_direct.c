@@ -131,12 +131,17 @@ static bool are_equal(struct conformance *c, const struct sx_tensor *wanted, con
     return equal;
 }
 
-static void compare(struct conformance *c, struct direct *d, bool select, const char *name) {
+/* `fails`: on one row, whose values both tell. */
+static void compare(struct conformance *c, struct direct *d, bool select, bool fails, const char *name) {
     struct sx_tensor wanted[MOST_OUTPUTS] = {0}, got[MOST_OUTPUTS] = {0};
     const enum sx_status expected = run(d, d->cpu, d->host, select, wanted),
                          status = run(d, c->stream, d->sent, select, got);
-    CONFORM(c, status == expected, "%s, %lld rows: status %d, on the CPU %d: %s; %s", name,
-            (long long)d->rows, status, expected, c->stream->error.text, d->cpu->error.text);
+    CONFORM(c, expected == (fails ? SX_QUERY : SX_OK) && status == expected,
+            "%s, %lld rows: status %d, on the CPU %d: %s; %s", name, (long long)d->rows, status, expected,
+            c->stream->error.text, d->cpu->error.text);
+    if (fails)
+        CONFORM(c, strcmp(c->stream->error.text, d->cpu->error.text) == 0, "%s: '%s', on the CPU '%s'", name,
+                c->stream->error.text, d->cpu->error.text);
     for (int o = 0; o < (select ? 1 : d->program.n_outputs); o++) {
         if (status == SX_OK && expected == SX_OK)
             CONFORM(c, are_equal(c, &wanted[o], &got[o]), "%s, %lld rows: output %d differs", name,
@@ -149,7 +154,7 @@ static void compare(struct conformance *c, struct direct *d, bool select, const 
 
 /* ---- programs ---- */
 
-/* Every kind of step, of numbers of `type`. */
+/* Every kind of step, of numbers of `type`; but DOUBLEs are not compared. */
 static enum sx_status check_steps(struct conformance *c, struct sx_stream *cpu, struct sx_type type,
                                   int64_t rows, enum layout layout) {
     enum { A, B, P, N, TIMES, LEAST };
@@ -165,10 +170,11 @@ static enum sx_status check_steps(struct conformance *c, struct sx_stream *cpu, 
     const int32_t sum = add_step(&d, SX_FN_ADD, type, A, B, 0);
     const int32_t product = add_step(&d, SX_FN_MUL, type, A, TIMES, 0);
     const int32_t difference = add_step(&d, SX_FN_SUB, type, sum, product, 0);
-    const int32_t less = add_step(&d, SX_FN_LT, TYPE(BOOL), sum, product, 0);
+    const int32_t wide = add_step(&d, SX_FN_CAST, TYPE(I64), N, 0, 0);
+    const int32_t less = type.id == SX_TYPE_F64 ? add_step(&d, SX_FN_LT, TYPE(BOOL), wide, LEAST, 0)
+                                                : add_step(&d, SX_FN_LT, TYPE(BOOL), sum, product, 0);
     const int32_t both = add_step(&d, SX_FN_AND, TYPE(BOOL), P, less, 0);
     const int32_t not_both = add_step(&d, SX_FN_NOT, TYPE(BOOL), both, 0, 0);
-    const int32_t wide = add_step(&d, SX_FN_CAST, TYPE(I64), N, 0, 0);
     const int32_t enough = add_step(&d, SX_FN_GE, TYPE(BOOL), wide, LEAST, 0);
     const int32_t either = add_step(&d, SX_FN_OR, TYPE(BOOL), not_both, enough, 0);
     const int32_t chosen = add_step(&d, SX_FN_CHOOSE, type, enough, difference, B);
@@ -177,11 +183,11 @@ static enum sx_status check_steps(struct conformance *c, struct sx_stream *cpu, 
     add_output(&d, chosen);
     add_output(&d, wide);
     add_output(&d, truth);
-    compare(c, &d, false, "steps");
+    compare(c, &d, false, false, "steps");
     d.program.n_outputs = 0;
     add_output(&d, either);
     add_output(&d, less);
-    compare(c, &d, true, "tests");
+    compare(c, &d, true, false, "tests");
 out:
     release(&d);
     return status;
@@ -205,14 +211,19 @@ static enum sx_status check_size(struct conformance *c, struct sx_stream *cpu, i
             add_output(&d, sum);
     }
     if (sum > 0)
-        compare(c, &d, false, "a sum of many");
+        compare(c, &d, false, false, "a sum of many");
 out:
     release(&d);
     return status;
 }
 
-/* A sum that overflows on rows that `drops` leaves out, if it does; or on those alone that a mask leaves out.
- * Else the last row's is an error. */
+/* Sent again, after the host's have been changed. */
+static enum sx_status send_again(struct conformance *c, struct direct *d, int column) {
+    sx_tensor_release(&d->sent[column]);
+    return conformance_send(c, &d->host[column], &d->sent[column]);
+}
+
+/* A sum that overflows on every third row, which a test has dropped before, or which a mask leaves out. */
 static enum sx_status check_dropped(struct conformance *c, struct sx_stream *cpu, int64_t rows, bool drops,
                                     bool masks) {
     enum { A, B, LEAST, ZERO, MOST };
@@ -226,10 +237,8 @@ static enum sx_status check_dropped(struct conformance *c, struct sx_stream *cpu
         a[i] = INT64_MIN + 7;
         b[i] = -100 - i % 5;
     }
-    for (int i = 0; i < 2; i++) {
-        sx_tensor_release(&d.sent[i]);
-        SX_GO(conformance_send(c, &d.host[i], &d.sent[i]));
-    }
+    SX_GO(send_again(c, &d, A));
+    SX_GO(send_again(c, &d, B));
     add_constant(&d, TYPE(I64), -100);
     add_constant(&d, TYPE(I64), 0);
     add_constant(&d, TYPE(I64), 1000);
@@ -240,10 +249,34 @@ static enum sx_status check_dropped(struct conformance *c, struct sx_stream *cpu
     if (masks)
         d.instructions[d.program.n_instructions - 1].mask = enough;
     const int32_t positive = add_step(&d, SX_FN_GE, TYPE(BOOL), sum, ZERO, 0);
+    const int32_t both = add_step(&d, SX_FN_AND, TYPE(BOOL), enough, positive, 0);
     if (drops)
         add_output(&d, enough);
-    add_output(&d, positive);
-    compare(c, &d, true, masks ? "a masked error" : drops ? "an error of a row left out" : "an error");
+    add_output(&d, both);
+    compare(c, &d, true, false, masks ? "a masked error" : "an error of a row left out");
+out:
+    release(&d);
+    return status;
+}
+
+/* The last row fails: a product of `type`, or a cast to `to`. */
+static enum sx_status check_failing(struct conformance *c, struct sx_stream *cpu, struct sx_type type,
+                                    struct sx_type to, int64_t rows) {
+    enum { A, B };
+    const bool is_cast = to.id != type.id;
+    struct direct d;
+    enum sx_status status;
+    begin(&d, cpu, rows);
+    SX_GO(add_column(c, &d, type, FLAT));
+    SX_GO(add_column(c, &d, type, FLAT));
+    if (type.id == SX_TYPE_I128)
+        ((sx_i128 *)d.host[A].values)[rows - 1] = ((sx_i128 *)d.host[B].values)[rows - 1] = (sx_i128)1 << 99;
+    else
+        ((int64_t *)d.host[A].values)[rows - 1] = ((int64_t *)d.host[B].values)[rows - 1] = (int64_t)1 << 50;
+    SX_GO(send_again(c, &d, A));
+    SX_GO(send_again(c, &d, B));
+    add_output(&d, is_cast ? add_step(&d, SX_FN_CAST, to, A, 0, 0) : add_step(&d, SX_FN_MUL, type, A, B, 0));
+    compare(c, &d, false, true, is_cast ? "a cast that fails" : "a product that fails");
 out:
     release(&d);
     return status;
@@ -257,7 +290,12 @@ static enum sx_status check_rows(struct conformance *c, struct sx_stream *cpu, i
     SX_TRY(check_dropped(c, cpu, rows, true, false));
     SX_TRY(check_dropped(c, cpu, rows, true, true));
     SX_TRY(check_dropped(c, cpu, rows, false, true));
-    return check_dropped(c, cpu, rows, false, false);
+    if (rows == 0)
+        return SX_OK;
+    SX_TRY(check_failing(c, cpu, TYPE(I64), TYPE(I64), rows));
+    SX_TRY(check_failing(c, cpu, TYPE(I64), TYPE(I32), rows));
+    SX_TRY(check_failing(c, cpu, TYPE(I128), TYPE(I128), rows));
+    return check_failing(c, cpu, TYPE(I128), TYPE(I64), rows);
 }
 
 void conform_eval_direct(struct conformance *c) {
