@@ -232,10 +232,11 @@ static void look(struct sx_pulls *pulls, unsigned seen) {
     }
 }
 
-/* Nobody will tell that they are taken. With the lock held, which it gives up meanwhile. */
-static void drop_offered(struct sx_pulls *pulls) {
+/* Nobody will tell that they are taken. With the lock held, which it gives up meanwhile if there are any. */
+static bool drop_offered(struct sx_pulls *pulls) {
     struct sx_net *net = pulls->net;
     struct sx_kept *kept;
+    const bool any = pulls->offered.first != NULL;
     while ((kept = sx_kept_pop(&pulls->offered)) != NULL) {
         sx_net_pace_end(net, SX_NET_LINK, kept->message.bytes);
         sx_kept_append(&pulls->dropped, kept);
@@ -243,6 +244,7 @@ static void drop_offered(struct sx_pulls *pulls) {
         sx_net_events.sent(net, kept->message.rank, &kept->frame, kept->message.bytes);
         pthread_mutex_lock(&net->lock);
     }
+    return any;
 }
 
 /* With the lock held, which it gives up meanwhile. */
@@ -262,7 +264,8 @@ static void *run(void *context) {
         const unsigned seen = atomic_load(&net->n_changes);
         if (net->is_lost) {
             pulls->puller->ops->abandon(pulls->puller);
-            drop_offered(pulls);
+            if (drop_offered(pulls))
+                continue; /* this rank may be leaving by now */
         }
         struct sx_kept *offer = sx_kept_pop(&pulls->incoming);
         if (!offer && pulls->n_under_way == 0) {

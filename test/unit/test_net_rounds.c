@@ -434,6 +434,37 @@ static void test_left_unread(void) {
     puller_fails = PULLER_NONE;
 }
 
+enum { OFFERED = 60, OFFERED_BYTES = 100, LOSSES = 200 };
+
+/* Rank 1 takes nothing of what rank 2 offers, and is lost; then rank 2 leaves, maybe while its thread drops
+ * that. */
+static void offer_to_lost(struct rank *rank) {
+    const int me = sx_net_rank(rank->net);
+    set_link(rank, -1, -1);
+    struct sx_channel *channel = open_channel(rank, 100000);
+    meet(rank);
+    for (int i = 0; me == 2 && i < OFFERED; i++) {
+        struct sx_net_message message = {.rank = 1, .bytes = OFFERED_BYTES, .on_device = true};
+        assert(sx_buffer_create(rank->pool, OFFERED_BYTES, &message.buffer, NULL) == SX_OK);
+        memset(message.buffer->data, 1, OFFERED_BYTES);
+        assert(sx_channel_send(channel, &message, 1, NULL) == SX_OK);
+    }
+    meet(rank);
+    if (me == 1)
+        sx_net_local_kill(rank->net);
+    while (sx_net_check(rank->net, NULL) == SX_OK)
+        sched_yield();
+    sx_channel_destroy(channel);
+}
+
+static void test_offered_to_lost(void) {
+    for (int i = 0; pulls && i < LOSSES; i++) {
+        atomic_store(&puller_hall.slices_left, 0);
+        run_ranks(3, offer_to_lost);
+        clear_hall();
+    }
+}
+
 static void test_all(void) {
     test_all_to_all();
     clear_hall();
@@ -448,6 +479,7 @@ static void test_all(void) {
     run_ranks(3, killed);
     clear_hall();
     test_left_unread();
+    test_offered_to_lost();
     puller_copies = false;
 }
 
