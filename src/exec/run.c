@@ -217,9 +217,10 @@ static enum sx_status drive_meanwhile(struct sx_worker *worker, const struct sx_
 
 /* ---- what comes next: storage ---- */
 
-/* The next pipeline that reads from storage, where things may go on at the same time; or NULL. */
-static struct sx_pipeline *pipeline_ahead(const struct sx_run *run) {
-    return run->options.overlap >= SX_OVERLAP_IO ? NULL : sx_schedule_ahead(run);
+/* The next one behind `past` that reads from storage, where things may go on at the same time; or NULL. */
+static struct sx_pipeline *pipeline_ahead(const struct sx_run *run, const struct sx_pipeline *past) {
+    struct sx_pipeline *ahead = run->options.overlap >= SX_OVERLAP_IO ? NULL : sx_schedule_ahead(run, past);
+    return ahead && past && !sx_schedule_may_be_far(ahead) ? NULL : ahead;
 }
 
 /* That it can keep busy. Only these, by their numbers, may have looked ahead, so that what they have is not
@@ -228,28 +229,43 @@ static int64_t most_workers(const struct sx_source *source) {
     return source->size ? source->size(source).batches : INT64_MAX;
 }
 
-/* A pipeline of the round reads the same, so that there will be something to find. */
-static bool repeats(const struct sx_run *run, const struct sx_pipeline *ahead) {
-    for (int i = 0; i < run->n_round; i++)
-        if (sx_schedule_reads_same(run->round[i], ahead))
-            return true;
-    return false;
-}
-
-static enum sx_status look_ahead(struct sx_worker *worker) {
-    const struct sx_run *run = worker->run;
-    const struct sx_pipeline *pipeline = pipeline_ahead(run);
-    struct sx_source *source = pipeline ? pipeline->source : NULL;
-    if (!source || !source->ahead || stopped(run) || worker->index >= most_workers(source) ||
-        repeats(run, pipeline))
+static enum sx_status look_at(struct sx_worker *worker, const struct sx_pipeline *pipeline,
+                              enum sx_ahead when) {
+    struct sx_source *source = pipeline->source;
+    if (!source->ahead || worker->index >= most_workers(source) || sx_schedule_repeats(worker->run, pipeline))
         return SX_OK;
     struct sx_operator *caller = account(worker, &source->base);
-    const enum sx_ahead when = pipeline == sx_schedule_behind(run) ? SX_AHEAD_NEXT : SX_AHEAD_LATER;
-    pthread_rwlock_rdlock(&worker->run->early_lock);
     const enum sx_status status = name_operator(worker, &source->base, source->ahead(source, worker, when));
-    pthread_rwlock_unlock(&worker->run->early_lock);
     account(worker, caller);
     return status;
+}
+
+/* For a batch of the next pipeline that has some left; of those in front of it the worker may get one each.
+ * `has_work`: only one in all, since its own waits. */
+static enum sx_status look_ahead(struct sx_worker *worker, bool has_work) {
+    struct sx_run *run = worker->run;
+    const struct sx_pipeline *pipeline = pipeline_ahead(run, NULL);
+    const int64_t n_early = worker->n_early;
+    enum sx_ahead when = pipeline == sx_schedule_behind(run) ? SX_AHEAD_NEXT : SX_AHEAD_LATER;
+    enum sx_status status = SX_OK;
+    pthread_rwlock_rdlock(&run->early_lock);
+    while (pipeline && status == SX_OK && !stopped(run)) {
+        status = look_at(worker, pipeline, when);
+        if (sx_schedule_has_more(pipeline) || (has_work && worker->n_early > n_early))
+            break;
+        when = SX_AHEAD_FAR;
+        pipeline = pipeline_ahead(run, pipeline);
+    }
+    pthread_rwlock_unlock(&run->early_lock);
+    return status;
+}
+
+/* Workers that may find something ahead. */
+static int64_t count_lookers(const struct sx_run *run) {
+    const struct sx_pipeline *at = pipeline_ahead(run, NULL);
+    while (at && !sx_schedule_has_more(at))
+        at = pipeline_ahead(run, at);
+    return at && at->source->ahead && !sx_schedule_repeats(run, at) ? most_workers(at->source) : 0;
 }
 
 /* Before the worker works on a batch, so that the link has something to do meanwhile. `is_last`: its pipeline
@@ -258,7 +274,7 @@ static enum sx_status look_on(struct sx_worker *worker, struct sx_source *source
     if (!source->spent || !source->ahead || worker->run->options.overlap >= SX_OVERLAP_IO)
         return SX_OK;
     if (source->spent(source, worker))
-        return is_last ? look_ahead(worker) : SX_OK;
+        return is_last ? look_ahead(worker, true) : SX_OK;
     return name_operator(worker, &source->base, source->ahead(source, worker, SX_AHEAD_SAME));
 }
 
@@ -296,6 +312,7 @@ static enum sx_status drain_source(struct sx_worker *worker, const struct sx_pip
                                    bool is_last) {
     struct sx_source *source = pipeline->source;
     struct sx_sink *sink = pipeline->sink;
+    bool has_looked = !is_last;
     while (!stopped(worker->run) && !(sink->satisfied && sink->satisfied(sink, worker))) {
         SX_TRY(sx_check_cancel(worker));
         const int64_t n_events = source->drives ? sx_events_count(&worker->run->events) : 0;
@@ -309,8 +326,11 @@ static enum sx_status drain_source(struct sx_worker *worker, const struct sx_pip
         if (source->drives && worker->is_starved) {
             bool more;
             SX_TRY(drive_meanwhile(worker, source, &more));
-            if (!more)
+            if (!more && !has_looked)
+                SX_TRY(look_ahead(worker, false));
+            else if (!more)
                 wait_for_event(worker, n_events);
+            has_looked = has_looked || !more;
             continue;
         }
         worker->sequence += (int64_t)pipeline->index << SX_SEQUENCE_BITS;
@@ -323,7 +343,7 @@ static enum sx_status drain_source(struct sx_worker *worker, const struct sx_pip
 
 /* What the worker has made may be read by others then. */
 static enum sx_status end_pipelines(struct sx_worker *worker) {
-    enum sx_status status = look_ahead(worker);
+    enum sx_status status = look_ahead(worker, false);
     if (status == SX_OK)
         status =
             name_operator(worker, &worker->pipeline->sink->base, sx_publish(worker, "the end of a pipeline"));
@@ -531,8 +551,7 @@ static enum sx_status open_source(struct sx_worker *worker, const struct sx_pipe
 
 /* To wake more takes longer than what there is to do: 0.1 to 0.3 ms for eight. */
 static int workers_of_round(const struct sx_run *run) {
-    const struct sx_pipeline *ahead = pipeline_ahead(run);
-    const int64_t n_ahead = ahead && ahead->source->ahead ? most_workers(ahead->source) : 0;
+    const int64_t n_ahead = count_lookers(run);
     int64_t n = 0;
     for (int i = 0; i < run->n_round && n < run->n_workers; i++) {
         const struct sx_pipeline *pipeline = run->round[i];
@@ -552,8 +571,8 @@ static void run_round(struct sx_run *run) {
         if (status != SX_OK)
             fail(&run->workers[0], status);
     }
-    const struct sx_pipeline *ahead = pipeline_ahead(run);
-    if (ahead && !repeats(run, ahead))
+    const struct sx_pipeline *ahead = pipeline_ahead(run, NULL);
+    if (ahead && !sx_schedule_repeats(run, ahead))
         ahead->source->prefetch(ahead->source);
     if (!stopped(run))
         run_workers(run, n_workers, work_pipelines);

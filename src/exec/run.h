@@ -53,10 +53,13 @@ struct sx_source_size {
 
 /* Why a source is asked to look ahead. */
 enum sx_ahead {
-    SX_AHEAD_SAME, /* the worker has work on a batch of the same source */
-    SX_AHEAD_NEXT, /* it has had all of the pipeline in front */
-    SX_AHEAD_LATER /* the same, and between the two come others that need nothing of storage */
+    SX_AHEAD_SAME,  /* the worker has work on a batch of the same source */
+    SX_AHEAD_NEXT,  /* it has had all of the pipeline in front */
+    SX_AHEAD_LATER, /* the same, and between the two come others that need nothing of storage */
+    SX_AHEAD_FAR    /* or others of which all batches are taken: only if no file is read for it */
 };
+/* Of a scan that may be on the link whole before what is needed sooner: 2 to 3 ms of a device's link. */
+enum { SX_FAR_BYTES = 128 << 20 };
 
 /* Gives batches. `open` (may be NULL) is called once before the workers start, or early, by one of them while
  * none is at work on the source; what it makes on its worker's stream it gives to the others by
@@ -80,6 +83,8 @@ struct sx_source {
     /* May be NULL. What the worker's next batch will need first may be brought to the device; or all that it
      * will need, if it is likely to be asked for. */
     enum sx_status (*ahead)(struct sx_source *source, struct sx_worker *worker, enum sx_ahead when);
+    /* May be NULL: it may. Whether storage has batches for it that no worker has yet. */
+    bool (*has_more)(const struct sx_source *source);
     /* An exchange's sending half, whose pipelines this source drives; else NULL. Batches come in any order
      * then, and all workers take them to the end, whatever the sink still wants: other ranks wait for what is
      * sent meanwhile. */
@@ -141,6 +146,7 @@ struct sx_worker {
     const struct sx_pipeline *pipeline;
     int64_t sequence;            /* of the source batch in work; those of later pipelines are greater */
     bool is_starved;             /* the source's last answer: nothing now, but later */
+    int64_t n_early;             /* batches that it has taken before it asked for them */
     struct sx_operator *current; /* whose time it is */
     int64_t since;               /* when it became so, nanoseconds */
 };

@@ -233,12 +233,23 @@ static bool scan_spent(const struct sx_source *source, const struct sx_worker *w
     return !state->next.first && !scan_has_chunk(state) && sx_scan_is_spent(scan->scan);
 }
 
+static bool scan_has_more(const struct sx_source *source) {
+    return !sx_scan_is_spent(((const struct sx_scan_source *)source)->scan);
+}
+
+static bool is_small(const struct sx_scan_source *scan) {
+    int64_t n_batches, bytes;
+    sx_scan_size(scan->scan, &n_batches, &bytes);
+    return bytes <= SX_FAR_BYTES;
+}
+
 /* The next batch, and of it what the first step reads; all of it where the link has time, or it will be asked
- * for. */
+ * for. A worker that other ranks may need soon reads no file. */
 static enum sx_status scan_ahead(struct sx_source *source, struct sx_worker *worker, enum sx_ahead when) {
     struct sx_scan_source *scan = (struct sx_scan_source *)source;
     struct scan_worker *state = &scan->workers[worker->index];
-    if (state->next.first || scan_has_chunk(state))
+    const bool needs_cache = when == SX_AHEAD_FAR || worker->is_starved;
+    if (state->next.first || scan_has_chunk(state) || (needs_cache && !sx_scan_is_cached(scan->scan)))
         return SX_OK;
     SX_TRY(scan_take_early(scan, worker, state));
     if (!state->next.first)
@@ -246,8 +257,9 @@ static enum sx_status scan_ahead(struct sx_source *source, struct sx_worker *wor
     scan_steps_order(scan, state);
     SX_TRY(bring_first(scan, worker, state, &state->next));
     const struct scan_step *first = first_step(scan, state);
-    const bool needs_all =
-        when == SX_AHEAD_LATER || (when == SX_AHEAD_SAME && first && passes_some(scan, first));
+    const bool needs_all = when == SX_AHEAD_SAME   ? first && passes_some(scan, first)
+                           : when == SX_AHEAD_NEXT ? is_small(scan) && !scan_has_more(source)
+                                                   : true;
     return first && needs_all ? bring_rest(scan, worker, state, &state->next) : SX_OK;
 }
 
@@ -382,6 +394,7 @@ static enum sx_status create_scan(struct sx_run *run, const struct sx_plan *plan
     scan->source.scan = &plan->u.scan;
     scan->source.ahead = scan->brings_ahead ? scan_ahead : NULL;
     scan->source.spent = scan->brings_ahead ? scan_spent : NULL;
+    scan->source.has_more = scan_has_more;
     *out_source = &scan->source;
     return SX_OK;
 }

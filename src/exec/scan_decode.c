@@ -65,6 +65,7 @@ enum sx_status scan_take_early(struct sx_scan_source *scan, struct sx_worker *wo
     if (next->first)
         return SX_OK;
     SX_TRY(sx_scan_next_early(scan->scan, &next->first, sx_worker_error(worker)));
+    worker->n_early += next->first != NULL;
     return next->first ? list_groups(scan, next, sx_worker_error(worker)) : SX_OK;
 }
 

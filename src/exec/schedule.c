@@ -71,11 +71,32 @@ struct sx_pipeline *sx_schedule_behind(const struct sx_run *run) {
     return run->n_have_run < run->n_pipelines ? &run->pipelines[run->n_have_run] : NULL;
 }
 
-struct sx_pipeline *sx_schedule_ahead(const struct sx_run *run) {
-    for (int i = run->n_have_run; i < run->n_pipelines && i < run->n_have_run + WINDOW; i++)
+struct sx_pipeline *sx_schedule_ahead(const struct sx_run *run, const struct sx_pipeline *past) {
+    const int first = past ? past->index + 1 : run->n_have_run;
+    for (int i = first; i < run->n_pipelines && i < run->n_have_run + WINDOW; i++)
         if (!run->pipelines[i].has_run && origin_of(run->pipelines[i].source)->prefetch)
             return &run->pipelines[i];
     return NULL;
+}
+
+bool sx_schedule_repeats(const struct sx_run *run, const struct sx_pipeline *ahead) {
+    for (int i = 0; i < run->n_round; i++)
+        if (sx_schedule_reads_same(run->round[i], ahead))
+            return true;
+    for (int i = run->n_have_run; i < ahead->index; i++)
+        if (!run->pipelines[i].has_run && sx_schedule_reads_same(&run->pipelines[i], ahead))
+            return true;
+    return false;
+}
+
+bool sx_schedule_may_be_far(const struct sx_pipeline *pipeline) {
+    const struct sx_source *origin = origin_of(pipeline->source);
+    return origin->size && origin->size(origin).bytes <= SX_FAR_BYTES;
+}
+
+bool sx_schedule_has_more(const struct sx_pipeline *pipeline) {
+    const struct sx_source *origin = origin_of(pipeline->source);
+    return !origin->has_more || origin->has_more(origin);
 }
 
 static void mark_run(struct sx_run *run, struct sx_pipeline **pipelines, int n) {

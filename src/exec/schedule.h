@@ -22,7 +22,18 @@ struct sx_pipeline *sx_schedule_behind(const struct sx_run *run);
  * decoded. */
 bool sx_schedule_reads_same(const struct sx_pipeline *a, const struct sx_pipeline *b);
 
-/* The first that has not run and reads from storage, of those near enough; NULL: there is none. */
-struct sx_pipeline *sx_schedule_ahead(const struct sx_run *run);
+/* The first behind `past` (NULL: of all) that has not run and reads from storage, of those near enough; NULL:
+ * there is none. */
+struct sx_pipeline *sx_schedule_ahead(const struct sx_run *run, const struct sx_pipeline *past);
+
+/* Whether one of the round, or one in front of it that has not run, reads the same, so that there will be
+ * something to find. */
+bool sx_schedule_repeats(const struct sx_run *run, const struct sx_pipeline *ahead);
+
+/* Whether it may be looked at before those in front of it are through. */
+bool sx_schedule_may_be_far(const struct sx_pipeline *pipeline);
+
+/* Whether storage may have batches for it that no worker has yet. */
+bool sx_schedule_has_more(const struct sx_pipeline *pipeline);
 
 #endif

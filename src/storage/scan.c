@@ -380,6 +380,22 @@ bool sx_scan_is_spent(struct sx_scan *scan) {
     return is_spent;
 }
 
+bool sx_scan_is_cached(struct sx_scan *scan) {
+    struct sx_chunk_cache *cache = scan->storage->cache;
+    if (!cache || scan->n_columns == 0)
+        return false;
+    pthread_mutex_lock(&scan->storage->lock);
+    const int batch = scan_peek(scan);
+    pthread_mutex_unlock(&scan->storage->lock);
+    if (batch < 0)
+        return false;
+    const struct scan_unit *unit = &scan->units[scan->batches[batch].first_unit];
+    const struct sx_chunk_meta *chunk = scan_chunk(scan, unit, 0);
+    const struct sx_chunk_place place = {scan->files[unit->file].stamp, sx_chunk_begin(chunk),
+                                         chunk->stored_bytes};
+    return sx_chunk_cache_has(cache, &place);
+}
+
 void sx_scan_prefetch(struct sx_scan *scan) {
     if (scan->n_units == 0)
         return;

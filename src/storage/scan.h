@@ -92,6 +92,8 @@ void sx_scan_close(struct sx_scan *scan);
 void sx_scan_size(const struct sx_scan *scan, int64_t *out_batches, int64_t *out_bytes);
 /* Whether all of it has been taken, or is read for those who wait for it. */
 bool sx_scan_is_spent(struct sx_scan *scan);
+/* Whether the cache seems to have the next batch: its first chunk, at least. */
+bool sx_scan_is_cached(struct sx_scan *scan);
 /* Lets the reader pool begin ahead of the first sx_scan_next. */
 void sx_scan_prefetch(struct sx_scan *scan);
 

@@ -134,6 +134,28 @@ def check_device(tables, scratch):
             "copies without bytes")
 
 
+def taken_at_first(tables, scratch, *options):
+    """Of the second run of a join of three tables, which are in the cache: how many batches are taken in the first pipeline."""
+    sql = "SELECT count(*) FROM supplier, nation, region WHERE s_nationkey = n_nationkey AND n_regionkey = r_regionkey AND r_name = 'ASIA'"
+    os.environ["STACHIO_CUDA_LIBRARY"] = EMULATED
+    try:
+        lanes = trace(tables, scratch, f"{sql}; {sql}", "--device", "cuda", "--cache", "host", *options)
+    finally:
+        del os.environ["STACHIO_CUDA_LIBRARY"]
+    began = max(event["ts"] for event in spans(lanes, "query") if event["name"] == "running")
+    first = [event for event in spans(lanes, "pipeline") if event["ts"] >= began and event["args"]["number"] == 0]
+    end = max(event["ts"] + event["dur"] for event in first)
+    taken = [event["ts"] for event in spans(lanes, "cache") if event["ts"] >= began]
+    require(len(taken) == 3, f"{len(taken)} batches of three tables")
+    return sum(at < end for at in taken)
+
+
+def check_ahead(tables, scratch):
+    """Workers look past tables of which all is taken, as far as nothing is read for it."""
+    require(taken_at_first(tables, scratch) == 3, "what is behind the next table is not looked at")
+    require(taken_at_first(tables, scratch, "--overlap", "io") == 1, "something is looked at without overlap")
+
+
 def check_opening(_, scratch):
     """What one worker makes for all before they begin: the filter of heavy keys."""
     skewed = make_tables(os.path.join(scratch, "skewed"), 1, "half")
@@ -192,6 +214,8 @@ def main():
         if os.path.exists(EMULATED):
             with checks.case("on the emulated device"):
                 check_device(Tables(tiny), scratch)
+            with checks.case("tables ahead"):
+                check_ahead(Tables(tiny), scratch)
     checks.finish()
 
 

@@ -117,18 +117,59 @@ static void test_ahead(void) {
     make(&made, (const int64_t[]){9, 9, 1, 9, 9, 9});
     need(&made, 2, 1);
     made.sources[0].source.prefetch = made.sources[3].source.prefetch = made_prefetch;
-    assert(sx_schedule_ahead(&made.run) == &made.pipelines[0]);
+    assert(sx_schedule_ahead(&made.run, NULL) == &made.pipelines[0]);
+    assert(sx_schedule_ahead(&made.run, &made.pipelines[0]) == &made.pipelines[3]);
+    assert(!sx_schedule_ahead(&made.run, &made.pipelines[3]));
     assert(NEXT_IS(&made, 0));
     assert(sx_schedule_behind(&made.run) == &made.pipelines[1]);
-    assert(sx_schedule_ahead(&made.run) == &made.pipelines[3]);
+    assert(sx_schedule_ahead(&made.run, NULL) == &made.pipelines[3]);
     assert(NEXT_IS(&made, 1));
     assert(NEXT_IS(&made, 2));
-    assert(sx_schedule_ahead(&made.run) == &made.pipelines[3]);
+    assert(sx_schedule_ahead(&made.run, NULL) == &made.pipelines[3]);
     assert(NEXT_IS(&made, 3));
-    assert(!sx_schedule_ahead(&made.run));
+    assert(!sx_schedule_ahead(&made.run, NULL));
     assert(NEXT_IS(&made, 4));
     assert(NEXT_IS(&made, 5));
     assert(is_through(&made));
+}
+
+/* What the round reads, or something in front that has not run, is not read for what is behind it. */
+static void test_repeats(void) {
+    struct made_run made;
+    const char *files[] = {"a", "b"};
+    const struct sx_scan_plan scans[] = {{.files = &files[0], .n_files = 1},
+                                         {.files = &files[1], .n_files = 1}};
+    make(&made, (const int64_t[]){9, 9, 9, 9, 9, 9});
+    made.run.round = made.round;
+    for (int i = 0; i < N_PIPELINES; i++)
+        made.sources[i].source.scan = i == 0 || i == 3 ? &scans[0] : i == 2 || i == 4 ? &scans[1] : NULL;
+    assert(sx_schedule_repeats(&made.run, &made.pipelines[3]));
+    assert(NEXT_IS(&made, 0));
+    made.run.n_round = 1;
+    assert(!sx_schedule_repeats(&made.run, &made.pipelines[1]));
+    assert(!sx_schedule_repeats(&made.run, &made.pipelines[2]));
+    assert(sx_schedule_repeats(&made.run, &made.pipelines[3])); /* 0, of the round */
+    assert(sx_schedule_repeats(&made.run, &made.pipelines[4])); /* 2, which has not run */
+    assert(NEXT_IS(&made, 1));
+    assert(!sx_schedule_repeats(&made.run, &made.pipelines[3]));
+    sx_arena_release(&made.run.arena);
+}
+
+static bool has_none(const struct sx_source *source) {
+    (void)source;
+    return false;
+}
+
+static void test_has_more(void) {
+    struct made_run made;
+    make(&made, (const int64_t[]){1, 1, 1, 1, 1, 1});
+    assert(sx_schedule_has_more(&made.pipelines[0]));
+    made.sources[0].source.has_more = has_none;
+    assert(!sx_schedule_has_more(&made.pipelines[0]));
+    made.sources[1].size.bytes = SX_FAR_BYTES;
+    made.sources[2].size.bytes = (int64_t)SX_FAR_BYTES + 1;
+    assert(sx_schedule_may_be_far(&made.pipelines[1]) && !sx_schedule_may_be_far(&made.pipelines[2]));
+    sx_arena_release(&made.run.arena);
 }
 
 static void test_no_more_than_workers(void) {
@@ -203,6 +244,8 @@ int main(void) {
     test_long_one_is_last();
     test_one_sink_one_pipeline();
     test_ahead();
+    test_repeats();
+    test_has_more();
     test_no_more_than_workers();
     test_bytes();
     test_one_table_one_scan();

@@ -61,7 +61,7 @@ struct cuda_device {
 struct cuda_allocator; /* memory.c */
 
 /* More of a stream's tickets than are mostly waited for one by one. */
-enum { CUDA_AHEAD_EVENTS = 4 };
+enum { CUDA_AHEAD_EVENTS = 16 };
 /* Expressions that run one after another without a wait, at most. */
 enum { CUDA_UNCHECKED = 8 };
 
