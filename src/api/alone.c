@@ -6,8 +6,8 @@
 
 /* What a rank scans, in bytes that are not compressed, while one more exchange takes place. Two processes of
  * one thread each, TPC-H SF 0.1, geometric mean: 7.6 ms; with 1 and 2 MiB 8.2, always together 8.5. Of two
- * GPUs an exchange costs some 0.4 ms (Q2 of SF40), in which a link brings 20 MB; of three queries with 50 MB
- * and more an exchange both together were 1.5 to 1.7 times as fast. */
+ * GPUs an exchange costs some 0.4 ms (Q2 of SF40), in which a link brings 20 MB; of three queries with 90 to
+ * 110 MB an exchange both together were 1.5 to 1.7 times as fast. */
 static const int64_t host_bytes = (int64_t)512 << 10, device_bytes = (int64_t)48 << 20;
 
 /* Joins may make more of few rows than can be seen before. */

@@ -312,9 +312,10 @@ static enum sx_status exchange_drive_early(struct sx_source *source, struct sx_w
     return status;
 }
 
-static enum sx_status exchange_ahead(struct sx_source *source, struct sx_worker *worker, enum sx_ahead when) {
+static enum sx_status exchange_ahead(struct sx_source *source, struct sx_worker *worker, enum sx_ahead when,
+                                     bool may_read) {
     const struct sx_pipeline *first = ((struct sx_exchange *)source)->sink->sink.driven;
-    return first->source->ahead ? first->source->ahead(first->source, worker, when) : SX_OK;
+    return first->source->ahead ? first->source->ahead(first->source, worker, when, may_read) : SX_OK;
 }
 
 static void exchange_prefetch(struct sx_source *source) {

@@ -230,31 +230,35 @@ static int64_t most_workers(const struct sx_source *source) {
 }
 
 static enum sx_status look_at(struct sx_worker *worker, const struct sx_pipeline *pipeline,
-                              enum sx_ahead when) {
+                              enum sx_ahead when, bool may_read) {
     struct sx_source *source = pipeline->source;
     if (!source->ahead || worker->index >= most_workers(source) || sx_schedule_repeats(worker->run, pipeline))
         return SX_OK;
     struct sx_operator *caller = account(worker, &source->base);
-    const enum sx_status status = name_operator(worker, &source->base, source->ahead(source, worker, when));
+    const enum sx_status status =
+        name_operator(worker, &source->base, source->ahead(source, worker, when, may_read));
     account(worker, caller);
     return status;
 }
 
-/* For a batch of the next pipeline that has some left; of those in front of it the worker may get one each.
- * `has_work`: only one in all, since its own waits. */
-static enum sx_status look_ahead(struct sx_worker *worker, bool has_work) {
+/* What a worker that looks ahead has to do. */
+enum looker { LOOKER_HAS_WORK, LOOKER_HAS_NONE, LOOKER_WAITS /* for other ranks, which may wait for it */ };
+
+/* For a batch of the next pipeline that has some left; of those in front of it the worker may get one each,
+ * or only one in all where its own work waits. */
+static enum sx_status look_ahead(struct sx_worker *worker, enum looker looker) {
     struct sx_run *run = worker->run;
-    const struct sx_pipeline *pipeline = pipeline_ahead(run, NULL);
+    const struct sx_pipeline *first = pipeline_ahead(run, NULL), *at = first;
+    const enum sx_ahead when = first == sx_schedule_behind(run) ? SX_AHEAD_NEXT : SX_AHEAD_LATER;
     const int64_t n_early = worker->n_early;
-    enum sx_ahead when = pipeline == sx_schedule_behind(run) ? SX_AHEAD_NEXT : SX_AHEAD_LATER;
     enum sx_status status = SX_OK;
     pthread_rwlock_rdlock(&run->early_lock);
-    while (pipeline && status == SX_OK && !stopped(run)) {
-        status = look_at(worker, pipeline, when);
-        if (sx_schedule_has_more(pipeline) || (has_work && worker->n_early > n_early))
+    while (at && status == SX_OK && !stopped(run)) {
+        status = at == first ? look_at(worker, at, when, looker != LOOKER_WAITS)
+                             : look_at(worker, at, SX_AHEAD_LATER, false);
+        if (sx_schedule_has_more(at) || (looker == LOOKER_HAS_WORK && worker->n_early > n_early))
             break;
-        when = SX_AHEAD_FAR;
-        pipeline = pipeline_ahead(run, pipeline);
+        at = pipeline_ahead(run, at);
     }
     pthread_rwlock_unlock(&run->early_lock);
     return status;
@@ -274,8 +278,8 @@ static enum sx_status look_on(struct sx_worker *worker, struct sx_source *source
     if (!source->spent || !source->ahead || worker->run->options.overlap >= SX_OVERLAP_IO)
         return SX_OK;
     if (source->spent(source, worker))
-        return is_last ? look_ahead(worker, true) : SX_OK;
-    return name_operator(worker, &source->base, source->ahead(source, worker, SX_AHEAD_SAME));
+        return is_last ? look_ahead(worker, LOOKER_HAS_WORK) : SX_OK;
+    return name_operator(worker, &source->base, source->ahead(source, worker, SX_AHEAD_SAME, true));
 }
 
 static enum sx_status work_on(struct sx_worker *worker, struct sx_source *source, bool is_last,
@@ -326,11 +330,13 @@ static enum sx_status drain_source(struct sx_worker *worker, const struct sx_pip
         if (source->drives && worker->is_starved) {
             bool more;
             SX_TRY(drive_meanwhile(worker, source, &more));
-            if (!more && !has_looked)
-                SX_TRY(look_ahead(worker, false));
-            else if (!more)
+            if (more)
+                continue;
+            if (has_looked)
                 wait_for_event(worker, n_events);
-            has_looked = has_looked || !more;
+            else
+                SX_TRY(look_ahead(worker, LOOKER_WAITS));
+            has_looked = true;
             continue;
         }
         worker->sequence += (int64_t)pipeline->index << SX_SEQUENCE_BITS;
@@ -343,7 +349,7 @@ static enum sx_status drain_source(struct sx_worker *worker, const struct sx_pip
 
 /* What the worker has made may be read by others then. */
 static enum sx_status end_pipelines(struct sx_worker *worker) {
-    enum sx_status status = look_ahead(worker, false);
+    enum sx_status status = look_ahead(worker, LOOKER_HAS_NONE);
     if (status == SX_OK)
         status =
             name_operator(worker, &worker->pipeline->sink->base, sx_publish(worker, "the end of a pipeline"));

@@ -53,10 +53,9 @@ struct sx_source_size {
 
 /* Why a source is asked to look ahead. */
 enum sx_ahead {
-    SX_AHEAD_SAME,  /* the worker has work on a batch of the same source */
-    SX_AHEAD_NEXT,  /* it has had all of the pipeline in front */
-    SX_AHEAD_LATER, /* the same, and between the two come others that need nothing of storage */
-    SX_AHEAD_FAR    /* or others of which all batches are taken: only if no file is read for it */
+    SX_AHEAD_SAME, /* the worker has work on a batch of the same source */
+    SX_AHEAD_NEXT, /* it has had all of the pipeline in front */
+    SX_AHEAD_LATER /* the same, and between the two come others that need nothing more of storage */
 };
 /* Of a scan that may be on the link whole before what is needed sooner: 2 to 3 ms of a device's link. */
 enum { SX_FAR_BYTES = 128 << 20 };
@@ -81,8 +80,10 @@ struct sx_source {
     /* May be NULL. Whether the worker will get no further batch. True may come late. */
     bool (*spent)(const struct sx_source *source, const struct sx_worker *worker);
     /* May be NULL. What the worker's next batch will need first may be brought to the device; or all that it
-     * will need, if it is likely to be asked for. */
-    enum sx_status (*ahead)(struct sx_source *source, struct sx_worker *worker, enum sx_ahead when);
+     * will need, if it is likely to be asked for. may_read: false where that may take no longer than what a
+     * cache has. */
+    enum sx_status (*ahead)(struct sx_source *source, struct sx_worker *worker, enum sx_ahead when,
+                            bool may_read);
     /* May be NULL: it may. Whether storage has batches for it that no worker has yet. */
     bool (*has_more)(const struct sx_source *source);
     /* An exchange's sending half, whose pipelines this source drives; else NULL. Batches come in any order

@@ -244,12 +244,12 @@ static bool is_small(const struct sx_scan_source *scan) {
 }
 
 /* The next batch, and of it what the first step reads; all of it where the link has time, or it will be asked
- * for. A worker that other ranks may need soon reads no file. */
-static enum sx_status scan_ahead(struct sx_source *source, struct sx_worker *worker, enum sx_ahead when) {
+ * for. */
+static enum sx_status scan_ahead(struct sx_source *source, struct sx_worker *worker, enum sx_ahead when,
+                                 bool may_read) {
     struct sx_scan_source *scan = (struct sx_scan_source *)source;
     struct scan_worker *state = &scan->workers[worker->index];
-    const bool needs_cache = when == SX_AHEAD_FAR || worker->is_starved;
-    if (state->next.first || scan_has_chunk(state) || (needs_cache && !sx_scan_is_cached(scan->scan)))
+    if (state->next.first || scan_has_chunk(state) || !(may_read || sx_scan_is_cached(scan->scan)))
         return SX_OK;
     SX_TRY(scan_take_early(scan, worker, state));
     if (!state->next.first)

@@ -390,9 +390,7 @@ bool sx_scan_is_cached(struct sx_scan *scan) {
     if (batch < 0)
         return false;
     const struct scan_unit *unit = &scan->units[scan->batches[batch].first_unit];
-    const struct sx_chunk_meta *chunk = scan_chunk(scan, unit, 0);
-    const struct sx_chunk_place place = {scan->files[unit->file].stamp, sx_chunk_begin(chunk),
-                                         chunk->stored_bytes};
+    const struct sx_chunk_place place = scan_chunk_place(scan, unit, 0);
     return sx_chunk_cache_has(cache, &place);
 }
 

@@ -77,9 +77,7 @@ static size_t bytes_to_come(const struct scan_layout *layout, const struct scan_
     size_t bytes = 0;
     *out_n = 0;
     for (const struct scan_unit *unit = from; unit < end; unit++) {
-        const struct sx_chunk_meta *chunk = scan_chunk(scan, unit, column);
-        const struct sx_chunk_place place = {scan->files[unit->file].stamp, sx_chunk_begin(chunk),
-                                             chunk->stored_bytes};
+        const struct sx_chunk_place place = scan_chunk_place(scan, unit, column);
         if (!scan_layout_has(layout, unit, column) || sx_chunk_cache_has(scan->storage->cache, &place))
             continue;
         const size_t room = room_of(layout, place.offset, place.length_bytes);

@@ -244,6 +244,13 @@ static inline const struct sx_chunk_meta *scan_chunk(const struct sx_scan *scan,
     return &file->footer->groups[unit->group].chunks[found->leaf];
 }
 
+/* Where the caches have the whole chunk. */
+static inline struct sx_chunk_place scan_chunk_place(const struct sx_scan *scan, const struct scan_unit *unit,
+                                                     int column) {
+    const struct sx_chunk_meta *chunk = scan_chunk(scan, unit, column);
+    return (struct sx_chunk_place){scan->files[unit->file].stamp, sx_chunk_begin(chunk), chunk->stored_bytes};
+}
+
 static inline struct sx_file_column *scan_column(const struct sx_scan *scan, const struct scan_unit *unit,
                                                  int column) {
     const struct scan_file *file = &scan->files[unit->file];
