@@ -54,14 +54,134 @@ __global__ void hash_digits(const __grid_constant__ struct cuda_hash_keys keys, 
         out_digits[row] = (uint8_t)(hash_row(keys, row, 0) >> shift);
 }
 
+/* `word`: where the filter has the hash's bits. */
+__device__ __forceinline__ uint32_t digit_passing(uint64_t hash, uint64_t word, int shift) {
+    const uint64_t bits = sx_bloom_bits(hash);
+    return (uint32_t)((word & bits) == bits ? hash >> shift : (uint64_t)1 << (64 - shift));
+}
+
 /* A row costs a sector of the filter besides, at random. */
 __global__ void hash_digits_passing(const __grid_constant__ struct cuda_hash_keys keys, int64_t rows,
                                     int shift, const uint64_t *words, uint64_t n_words, uint8_t *out_digits) {
     for (int64_t row = cuda_thread(); row < rows; row += cuda_threads()) {
         const uint64_t hash = hash_row(keys, row, 0);
-        out_digits[row] =
-            (uint8_t)(sx_bloom_has(words, n_words, hash) ? hash >> shift : (uint64_t)1 << (64 - shift));
+        out_digits[row] = (uint8_t)digit_passing(hash, words[sx_bloom_word(hash, n_words)], shift);
     }
+}
+
+/* ---- digits of plain values ----
+ * One key of integers as they are, without NULLs: four rows a thread, in one store. A filter that is larger
+ * than the cache is looked at part by part, each for all rows: to read keys again costs less than sectors
+ * that come from memory. */
+
+enum { PLAIN_ROWS = 4 };
+
+struct plain_digits {
+    const void *values;
+    int64_t rows;
+    int shift;
+    const uint64_t *words;
+    uint64_t n_words;
+    uint32_t pass, n_passes; /* the part of the words' range that is looked at */
+    uint8_t *out_digits;
+};
+
+template <typename T> struct alignas(16) plain_values {
+    T values[PLAIN_ROWS];
+};
+
+/* Past what the cache has of a filter. */
+template <typename T>
+__device__ __forceinline__ struct plain_values<T> load_plain(const void *values, int64_t at) {
+    struct plain_values<T> four;
+    ulonglong2 parts[sizeof four / sizeof(ulonglong2)];
+    const ulonglong2 *from = (const ulonglong2 *)((const struct plain_values<T> *)values + at);
+    SX_UNROLL
+    for (int i = 0; i < (int)(sizeof four / sizeof *from); i++)
+        parts[i] = __ldcs(from + i);
+    memcpy(&four, parts, sizeof four);
+    return four;
+}
+
+template <typename T>
+__device__ __forceinline__ uint64_t plain_hash(T value) {
+    return sx_hash_u64((uint64_t)(int64_t)value);
+}
+
+__device__ __forceinline__ bool is_of_pass(const struct plain_digits &by, uint64_t hash) {
+    return (uint32_t)((hash >> 32) * by.n_passes >> 32) == by.pass;
+}
+
+/* Digits of this pass are added to those of the passes before. */
+template <bool FILTERED>
+__device__ static inline uint32_t plain_four(const struct plain_digits &by,
+                                             const uint64_t (&hashes)[PLAIN_ROWS], uint32_t digits) {
+    uint64_t words[PLAIN_ROWS];
+    SX_UNROLL
+    for (int i = 0; FILTERED && i < PLAIN_ROWS; i++)
+        words[i] = is_of_pass(by, hashes[i]) ? by.words[sx_bloom_word(hashes[i], by.n_words)] : 0;
+    SX_UNROLL
+    for (int i = 0; i < PLAIN_ROWS; i++)
+        if (!FILTERED)
+            digits |= (uint32_t)(hashes[i] >> by.shift) << 8 * i;
+        else if (is_of_pass(by, hashes[i]))
+            digits |= digit_passing(hashes[i], words[i], by.shift) << 8 * i;
+    return digits;
+}
+
+template <typename T, bool FILTERED>
+__global__ void hash_plain_digits(const __grid_constant__ struct plain_digits by) {
+    const int64_t n = by.rows / PLAIN_ROWS;
+    uint32_t *out = (uint32_t *)by.out_digits;
+    for (int64_t at = cuda_thread(); at < n; at += cuda_threads()) {
+        const struct plain_values<T> four = load_plain<T>(by.values, at);
+        uint64_t hashes[PLAIN_ROWS];
+        SX_UNROLL
+        for (int i = 0; i < PLAIN_ROWS; i++)
+            hashes[i] = plain_hash(four.values[i]);
+        out[at] = plain_four<FILTERED>(by, hashes, by.pass == 0 ? 0 : out[at]);
+    }
+    const int64_t row = n * PLAIN_ROWS + cuda_thread();
+    if (row >= by.rows)
+        return;
+    const uint64_t hash = plain_hash(((const T *)by.values)[row]);
+    if (!FILTERED)
+        by.out_digits[row] = (uint8_t)(hash >> by.shift);
+    else if (is_of_pass(by, hash))
+        by.out_digits[row] =
+            (uint8_t)digit_passing(hash, by.words[sx_bloom_word(hash, by.n_words)], by.shift);
+}
+
+template <typename T> static void plain_digits_of(cudaStream_t stream, const struct plain_digits &by) {
+    const unsigned blocks = cuda_many_blocks((by.rows + PLAIN_ROWS - 1) / PLAIN_ROWS);
+    if (by.words)
+        SX_LAUNCH((hash_plain_digits<T, true>), blocks, CUDA_THREADS, 0, stream, by);
+    else
+        SX_LAUNCH((hash_plain_digits<T, false>), blocks, CUDA_THREADS, 0, stream, by);
+}
+
+static uint32_t passes_over(uint64_t n_words) {
+    const uint64_t words_a_pass = 5 << 20 /* 40 MB */, most = 4;
+    const uint64_t n = (n_words + words_a_pass - 1) / words_a_pass;
+    return (uint32_t)(n < 1 ? 1 : n < most ? n : most);
+}
+
+static bool is_plain(const struct cuda_hash_keys &keys) {
+    const struct cuda_column &key = keys.columns[0];
+    const bool is_word = key.phys == SX_PHYS_I32 || key.phys == SX_PHYS_U32 || key.phys == SX_PHYS_I64 ||
+                         key.phys == SX_PHYS_U64;
+    return keys.n == 1 && is_word && key.layout == CUDA_FLAT && !key.valid &&
+           (uintptr_t)key.values % alignof(struct plain_values<int32_t>) == 0;
+}
+
+static void digits_of_plain(cudaStream_t stream, const struct cuda_column &key, struct plain_digits by) {
+    by.n_passes = by.words ? passes_over(by.n_words) : 1;
+    for (by.pass = 0; by.pass < by.n_passes; by.pass++)
+        switch (key.phys) {
+        case SX_PHYS_I32: plain_digits_of<int32_t>(stream, by); break;
+        case SX_PHYS_U32: plain_digits_of<uint32_t>(stream, by); break;
+        default: plain_digits_of<int64_t>(stream, by);
+        }
 }
 
 /* Likewise, mostly in the cache. A word that several lanes of a warp are at is looked at first, so that a key
@@ -89,7 +209,10 @@ extern "C" void cuda_hash_rows(cudaStream_t stream, const struct cuda_hash_keys 
 }
 extern "C" void cuda_hash_digits(cudaStream_t stream, const struct cuda_hash_keys *keys, int64_t rows,
                                  int shift, const uint64_t *words, uint64_t n_words, uint8_t *out_digits) {
-    if (words)
+    if (is_plain(*keys))
+        digits_of_plain(stream, keys->columns[0],
+                        {keys->columns[0].values, rows, shift, words, n_words, 0, 1, out_digits});
+    else if (words)
         SX_LAUNCH(hash_digits_passing, cuda_blocks(rows), CUDA_THREADS, 0, stream, *keys, rows, shift, words,
                   n_words, out_digits);
     else
