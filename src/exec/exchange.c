@@ -8,6 +8,7 @@
 #include "exec/schedule.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
 
 enum {
@@ -120,7 +121,7 @@ static enum sx_status drive(struct sx_exchange *exchange, struct sx_worker *work
         ;
     if (!state->driven)
         SX_TRY(exchange_flush(exchange, worker));
-    if (atomic_fetch_add(&exchange->n_through, 1) + 1 == state->n_through * worker->run->n_workers)
+    if (atomic_fetch_add(&exchange->n_through, 1) + 1 == state->n_through * exchange->n_drivers)
         SX_TRY(end_driven(exchange, worker, state->driven));
     return SX_OK;
 }
@@ -205,6 +206,9 @@ static enum sx_status next_whole(struct sx_exchange *exchange, struct sx_worker 
 static enum sx_status exchange_next(struct sx_source *source, struct sx_worker *worker,
                                     struct sx_batch *out_batch, bool *out_done) {
     struct sx_exchange *exchange = (struct sx_exchange *)source;
+    *out_done = worker->index >= exchange->n_drivers;
+    if (*out_done)
+        return SX_OK;
     SX_TRY(next_whole(exchange, worker, out_batch, out_done));
     if (!exchange->is_build || !exchange_filter_is_pending(exchange->join->filter) || *out_done ||
         worker->is_starved)
@@ -216,6 +220,26 @@ static enum sx_status exchange_next(struct sx_source *source, struct sx_worker *
 }
 
 /* ---- opening ---- */
+
+/* As many workers as this rank's batches keep busy, and other ranks' if they have as many. Of the others each
+ * would be one more for which all ranks wait: rows end when the last worker is through. */
+static struct sx_source_size exchange_size(const struct sx_source *source) {
+    const struct sx_exchange *exchange = (const struct sx_exchange *)source;
+    const struct sx_pipeline *first = exchange->sink->sink.driven;
+    const struct sx_source *driven = first->source;
+    struct sx_source_size size = {INT64_MAX, INT64_MAX};
+    if (first->next || !driven->size)
+        return size;
+    size = driven->size(driven);
+    size.batches = size.batches > INT_MAX ? INT64_MAX : size.batches * exchange->n_ranks;
+    return size;
+}
+
+static int drivers_of(const struct sx_exchange *exchange, const struct sx_run *run) {
+    const struct sx_source *source = &exchange->source;
+    const int64_t n = source->size ? source->size(source).batches : INT64_MAX;
+    return n < 1 ? 1 : n < run->n_workers ? (int)n : run->n_workers;
+}
 
 static enum exchange_mode mode_of(const struct sx_exchange *exchange) {
     const struct sx_exchange_plan *plan = &exchange->plan->u.exchange;
@@ -242,7 +266,8 @@ static enum sx_status exchange_open(struct sx_source *source, struct sx_worker *
     exchange->mode = mode_of(exchange);
     exchange->is_blocking =
         worker->run->options.overlap != SX_OVERLAP_FULL && exchange->mode != EXCHANGE_STAY;
-    for (int w = 0; w < worker->run->n_workers; w++)
+    exchange->n_drivers = drivers_of(exchange, worker->run);
+    for (int w = 0; w < exchange->n_drivers; w++)
         exchange->workers[w].driven = first;
     if (first->source->open)
         SX_TRY(first->source->open(first->source, worker));
@@ -257,7 +282,7 @@ static bool exchange_has_sent(const struct sx_source *source, const struct sx_wo
     const struct sx_exchange *exchange = (const struct sx_exchange *)source;
     const struct exchange_worker *state = &exchange->workers[worker->index];
     const struct sx_run *run = worker->run;
-    return !state->driven && atomic_load(&exchange->n_through) == state->n_through * run->n_workers &&
+    return !state->driven && atomic_load(&exchange->n_through) == state->n_through * exchange->n_drivers &&
            sx_channel_unsent_bytes(exchange->channel) <= window_of(scale_of(run), (size_t)exchange->n_ranks);
 }
 
@@ -314,8 +339,11 @@ static enum sx_status exchange_drive_early(struct sx_source *source, struct sx_w
 
 static enum sx_status exchange_ahead(struct sx_source *source, struct sx_worker *worker, enum sx_ahead when,
                                      bool may_read) {
-    const struct sx_pipeline *first = ((struct sx_exchange *)source)->sink->sink.driven;
-    return first->source->ahead ? first->source->ahead(first->source, worker, when, may_read) : SX_OK;
+    const struct sx_exchange *exchange = (struct sx_exchange *)source;
+    const struct sx_pipeline *first = exchange->sink->sink.driven;
+    if (!first->source->ahead || worker->index >= drivers_of(exchange, worker->run))
+        return SX_OK; /* nobody would take what it has */
+    return first->source->ahead(first->source, worker, when, may_read);
 }
 
 static void exchange_prefetch(struct sx_source *source) {
@@ -517,6 +545,7 @@ enum sx_status sx_exchange_create(struct sx_run *run, const struct sx_plan *plan
     exchange->source.open = exchange_open;
     exchange->source.next = exchange_next;
     exchange->source.prefetch = exchange_prefetch;
+    exchange->source.size = run->options.backend->traits.is_host ? NULL : exchange_size;
     exchange->source.ahead = exchange_ahead;
     exchange->source.drives = &exchange->sink->sink;
     exchange->source.has_sent = exchange_has_sent;

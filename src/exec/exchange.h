@@ -112,6 +112,7 @@ struct sx_exchange {
     double most_of_mean; /* by hash or range: the most rows that a rank has got, of the mean; 0: not known */
     struct sx_channel *channel;
     struct exchange_worker *workers;
+    int n_drivers;          /* the first of them, which drive and take; set when it opens */
     atomic_llong kept_rows; /* all that have stayed on this rank */
     atomic_int n_open;      /* driven pipelines whose sources have been opened */
     atomic_int n_spent;     /* driven pipelines whose sources have nothing left */
