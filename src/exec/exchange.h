@@ -196,8 +196,10 @@ SX_MUST_CHECK enum sx_status exchange_device_unpack(struct sx_exchange *exchange
 
 void exchange_device_packing_init(struct exchange_device_packing *packing);
 void exchange_device_packing_release(struct exchange_device_packing *packing);
-/* Whether the next batch is to be packed. */
-bool exchange_device_packs(struct sx_exchange *exchange, struct sx_worker *worker);
+/* Whether the next batch, of so many rows, is to be packed. */
+bool exchange_device_packs(struct sx_exchange *exchange, struct sx_worker *worker, int64_t rows);
+/* Whether so many bytes are enough for a batch's packing, at the pace of the last look. */
+bool exchange_device_gains(const struct exchange_device_packing *packing, double plain_bytes);
 /* Frames of a batch, ready to be sent: `rows` in them all, and their bytes, packed or not. */
 void exchange_device_note(struct sx_exchange *exchange, bool packs, int64_t rows, size_t bytes,
                           size_t plain_bytes);

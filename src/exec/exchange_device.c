@@ -134,7 +134,7 @@ enum sx_status exchange_device_send_whole(struct sx_exchange *exchange, struct s
                                           const struct sx_batch *batch) {
     const int64_t offsets[] = {0, batch->rows};
     const struct sx_row_parts parts = {.offsets = offsets, .n_parts = 1, .own = -1};
-    const bool packs = exchange_device_packs(exchange, worker);
+    const bool packs = exchange_device_packs(exchange, worker, batch->rows);
     struct sx_buffer *frame = NULL;
     struct sx_batch none;
     size_t plain_bytes;
@@ -150,7 +150,7 @@ enum sx_status exchange_device_send_parts(struct sx_exchange *exchange, struct s
                                           const struct sx_batch *batch, const struct sx_row_parts *parts) {
     const int n_ranks = exchange->n_ranks;
     const int64_t *begins = parts->offsets;
-    const bool packs = exchange_device_packs(exchange, worker);
+    const bool packs = exchange_device_packs(exchange, worker, batch->rows);
     size_t bytes = 0, plain_bytes;
     struct sx_batch own = {0};
     struct sx_rows_narrow *narrow = NULL;

@@ -12,9 +12,10 @@
 #include "tensor/rows.h"
 
 enum {
-    LOOK_NS = 5000000, /* from one look at the pace to the next */
-    BUSY = 2,          /* the link is the bound if it would be busy for 1 / BUSY of the time */
-    LEAST_ROWS = 8192  /* of a batch that tells something */
+    LOOK_NS = 5000000,  /* from one look at the pace to the next */
+    BUSY = 2,           /* the link is the bound if it would be busy for 1 / BUSY of the time */
+    A_BATCH_NS = 50000, /* what a batch's packing takes however few rows it has: its sizes come to the host */
+    LEAST_ROWS = 8192   /* of a batch that tells something */
 };
 /* A byte is worth less than its time on the way by this factor. Links are far above or far below the border,
  * and a fast one's pace may be that of short messages. */
@@ -76,7 +77,11 @@ void exchange_device_decide(struct exchange_device_packing *packing, const struc
     packing->pace = *pace;
 }
 
-bool exchange_device_packs(struct sx_exchange *exchange, struct sx_worker *worker) {
+bool exchange_device_gains(const struct exchange_device_packing *packing, double plain_bytes) {
+    return (1 - ratio(packing)) * plain_bytes * packing->pace.ns_a_byte / margin > A_BATCH_NS;
+}
+
+bool exchange_device_packs(struct sx_exchange *exchange, struct sx_worker *worker, int64_t rows) {
     struct exchange_device_packing *packing = &exchange->device_packing;
     if (exchange->compression != SX_COMPRESSION_AUTO)
         return exchange->compression == SX_COMPRESSION_ON;
@@ -87,7 +92,9 @@ bool exchange_device_packs(struct sx_exchange *exchange, struct sx_worker *worke
         const double rate = worker->run->options.backend->traits.memory_bytes_per_second;
         exchange_device_decide(packing, &pace, 1e9 / (rate > 0 ? rate : guessed_rate), now_ns);
     }
-    const bool packs = packing->is_on;
+    const double row_bytes =
+        packing->row_bytes[0] > 0 ? packing->row_bytes[0] : (double)exchange_row_bytes(exchange);
+    const bool packs = packing->is_on && exchange_device_gains(packing, (double)rows * row_bytes);
     pthread_mutex_unlock(&packing->lock);
     return packs;
 }

@@ -86,6 +86,19 @@ static void test_first(void) {
     assert(!decide_first(&packing, 0) && !decide(&packing, 1, 1));
 }
 
+/* A batch has to be the larger, the faster the link is. */
+static void test_gains(void) {
+    static const struct {
+        double gb_a_second, least_mb; /* of rows that become half */
+    } links[] = {{0.1, 0.03}, {1, 0.3}, {30, 9}};
+    for (size_t i = 0; i < sizeof links / sizeof *links; i++) {
+        struct exchange_device_packing packing = started(24, 12);
+        assert(decide(&packing, links[i].gb_a_second, 1));
+        assert(exchange_device_gains(&packing, 1.01e6 * links[i].least_mb));
+        assert(!exchange_device_gains(&packing, 0.99e6 * links[i].least_mb));
+    }
+}
+
 /* What is plain is known of packed batches, too; a few rows tell nothing but their bytes. */
 static void test_note(void) {
     enum { ROWS = 10000 };
@@ -107,6 +120,7 @@ int main(void) {
     test_ratio();
     test_narrow();
     test_first();
+    test_gains();
     test_note();
     puts("ok");
     return 0;
