@@ -1,7 +1,9 @@
 /* Stored bytes over the link, one call's after another's, on a stream of the device's own. On their workers'
  * streams copies of several calls share the link, so that all of them have their bytes late and at about the
  * same time. One after another, the first one computes while the next one's bytes come. Small ones go
- * together, by a kernel; the stream is in front of others where kernels wait for room. */
+ * together, by a kernel; the stream is in front of others where kernels wait for room. A call that wants few
+ * bytes in all has them on its worker's stream: the link hardly notices, and behind what is brought ahead
+ * they would take milliseconds. */
 #include "backend/cuda/cuda.h"
 
 /* From here on a copy engine takes little longer than the bytes. */
@@ -77,6 +79,11 @@ enum sx_status cuda_bring(struct cuda_stream *stream, const struct cuda_bring_co
 enum sx_status cuda_bring_ahead(struct cuda_stream *stream, const struct cuda_bring_copy *copies, int64_t n) {
     const cudaError_t result = issue(stream->device, copies, n, *event_of(stream, ++stream->n_ahead));
     return result == cudaSuccess ? SX_OK : cuda_check(stream, result, "a copy to the device");
+}
+
+enum sx_status cuda_bring_few(struct cuda_stream *stream, const struct cuda_bring_copy *copies, int64_t n) {
+    return cuda_check(stream, issue_copies(stream->device, stream->handle, copies, n),
+                      "a copy to the device");
 }
 
 enum sx_status cuda_bring_wait(struct cuda_stream *stream, int64_t ticket) {

@@ -229,6 +229,10 @@ SX_MUST_CHECK enum sx_status cuda_bring(struct cuda_stream *stream, const struct
 /* The same, but the stream does not wait: what needs the bytes calls cuda_bring_wait in front. */
 SX_MUST_CHECK enum sx_status cuda_bring_ahead(struct cuda_stream *stream,
                                               const struct cuda_bring_copy *copies, int64_t n);
+/* For CUDA_FEW_BYTES or less, to the stream's own memory and on the stream itself: behind what it has been
+ * asked for, not behind what others have. */
+SX_MUST_CHECK enum sx_status cuda_bring_few(struct cuda_stream *stream, const struct cuda_bring_copy *copies,
+                                            int64_t n);
 /* Of the next cuda_bring_ahead. */
 static inline int64_t cuda_bring_ticket(const struct cuda_stream *stream) {
     return stream->n_ahead + 1;

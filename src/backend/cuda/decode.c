@@ -51,7 +51,7 @@ void sx_cuda_decoder_destroy(struct sx_stream *base, struct sx_decoder *decoder)
     if (!decoder)
         return;
     if (decoder->ahead_bytes > 0) /* copies may still read what the owner frees */
-        cuda_bring_join(stream, decoder->ahead_ticket);
+        decode_ahead_join(stream, decoder);
     decode_ahead_end(stream, decoder);
     release_copies(decoder);
     sx_buffer_release(decoder->chunk.owner);

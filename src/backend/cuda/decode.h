@@ -28,7 +28,8 @@ struct sx_decoder {
     struct decode_copy *copies;        /* of each span; without spans, of each page */
     int n_copies;
     size_t ahead_bytes;   /* that were brought ahead, and are not asked for yet */
-    int64_t ahead_ticket; /* the last one of those */
+    int64_t ahead_ticket; /* the last one of those; 0: none */
+    bool is_ahead_here;   /* some were few, and came on the stream */
     int last_span;        /* that a page was found in: the next one's is this or one behind it */
 };
 
@@ -162,14 +163,24 @@ struct decode_wanted {
 };
 /* Whether the span's bytes have to come over the link, and may come before a call looks for them. */
 bool decode_span_is_wanted(const struct cuda_device *device, const struct sx_decoder *decoder, int span);
+/* Whether cuda_bring_few is for them. */
+bool decode_runs_are_few(const struct decode_wanted *wanted, int64_t n);
 /* Sorts the n spans and gives them memory on the device, and lists the copies that fill it: one for all that
  * are near to each other in one buffer of the host's. `copies` has room for n. Returns how many copies there
  * are; spans that there is no memory for have none. */
-int64_t decode_runs_place(struct cuda_stream *stream, struct decode_wanted *wanted, int64_t n,
+int64_t decode_runs_place(struct cuda_stream *stream, struct decode_wanted *wanted, int64_t n, bool are_few,
                           struct cuda_bring_copy *copies);
+/* By one of bring.c's. */
+typedef enum sx_status decode_bring_copies(struct cuda_stream *stream, const struct cuda_bring_copy *copies,
+                                           int64_t n);
+SX_MUST_CHECK enum sx_status decode_runs_issue(struct cuda_stream *stream,
+                                               const struct cuda_bring_copy *copies, int64_t n,
+                                               decode_bring_copies *bring);
 
 /* ---- decode_ahead.c ---- */
 
+/* The calling thread waits for what was brought ahead. */
+void decode_ahead_join(struct cuda_stream *stream, const struct sx_decoder *decoder);
 /* What was brought ahead counts no more: it is decoded now, or never. */
 void decode_ahead_end(struct cuda_stream *stream, struct sx_decoder *decoder);
 

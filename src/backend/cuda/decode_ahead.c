@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "backend/cuda/decode.h"
-#include "observe/trace.h"
 
 /* Of the device's memory. */
 enum { AHEAD_SHARE = 16 };
@@ -17,6 +16,13 @@ static bool count_bytes(struct cuda_device *device, struct sx_decoder *decoder, 
     }
     decoder->ahead_bytes += bytes;
     return true;
+}
+
+void decode_ahead_join(struct cuda_stream *stream, const struct sx_decoder *decoder) {
+    if (decoder->ahead_ticket > 0)
+        cuda_bring_join(stream, decoder->ahead_ticket);
+    if (decoder->is_ahead_here)
+        (void)cudaStreamSynchronize(stream->handle);
 }
 
 void decode_ahead_end(struct cuda_stream *stream, struct sx_decoder *decoder) {
@@ -46,27 +52,18 @@ static int64_t list_wanted(struct cuda_stream *stream, struct sx_decoder *const 
     return n_wanted;
 }
 
-/* What there was no memory for does not count. */
+/* What there was no memory for does not count. `ticket`: 0 of few. */
 static void note_ticket(struct cuda_device *device, const struct decode_wanted *wanted, int64_t ticket) {
-    const size_t bytes = wanted->decoder->chunk.spans[wanted->span].length_bytes;
-    if (wanted->decoder->copies[wanted->span].stored) {
-        wanted->decoder->ahead_ticket = ticket;
-        return;
+    struct sx_decoder *decoder = wanted->decoder;
+    const size_t bytes = decoder->chunk.spans[wanted->span].length_bytes;
+    if (!decoder->copies[wanted->span].stored) {
+        atomic_fetch_sub(&device->ahead_bytes, bytes);
+        decoder->ahead_bytes -= bytes;
+    } else if (ticket > 0) {
+        decoder->ahead_ticket = ticket;
+    } else {
+        decoder->is_ahead_here = true;
     }
-    atomic_fetch_sub(&device->ahead_bytes, bytes);
-    wanted->decoder->ahead_bytes -= bytes;
-}
-
-static enum sx_status bring(struct cuda_stream *stream, const struct cuda_bring_copy *copies, int64_t n) {
-    if (n == 0)
-        return SX_OK;
-    int64_t bytes = 0;
-    for (int64_t i = 0; i < n; i++)
-        bytes += (int64_t)copies[i].bytes;
-    const int64_t began_ns = sx_span_begin(stream->base.lane);
-    const enum sx_status status = cuda_bring_ahead(stream, copies, n);
-    sx_span_end(stream->base.lane, SX_SPAN_COPY, "upload of pinned memory", began_ns, bytes, n);
-    return status;
 }
 
 enum sx_status sx_cuda_decode_ahead(struct sx_stream *base, struct sx_decoder *const *decoders, int n) {
@@ -79,11 +76,12 @@ enum sx_status sx_cuda_decode_ahead(struct sx_stream *base, struct sx_decoder *c
     enum sx_status status = SX_OK;
     if (wanted && copies) {
         const int64_t n_wanted = list_wanted(stream, decoders, n, wanted);
-        const int64_t ticket = cuda_bring_ticket(stream);
-        const int64_t n_copies = decode_runs_place(stream, wanted, n_wanted, copies);
+        const bool are_few = decode_runs_are_few(wanted, n_wanted);
+        const int64_t ticket = are_few ? 0 : cuda_bring_ticket(stream);
+        const int64_t n_copies = decode_runs_place(stream, wanted, n_wanted, are_few, copies);
         for (int64_t i = 0; i < n_wanted; i++)
             note_ticket(stream->device, &wanted[i], ticket);
-        status = bring(stream, copies, n_copies);
+        status = decode_runs_issue(stream, copies, n_copies, are_few ? cuda_bring_few : cuda_bring_ahead);
     }
     free(wanted);
     free(copies);

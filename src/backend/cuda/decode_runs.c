@@ -6,6 +6,7 @@
 #include "backend/cuda/cache.h"
 #include "backend/cuda/decode.h"
 #include "backend/cuda/inflate.h"
+#include "observe/trace.h"
 
 /* What lies between two spans is copied, too. */
 static const ptrdiff_t most_gap_bytes = 8 << 10;
@@ -25,6 +26,13 @@ bool decode_span_is_wanted(const struct cuda_device *device, const struct sx_dec
 static int compare_places(const void *a, const void *b) {
     const uintptr_t first = (uintptr_t)span_of(a)->bytes, second = (uintptr_t)span_of(b)->bytes;
     return (first > second) - (first < second);
+}
+
+bool decode_runs_are_few(const struct decode_wanted *wanted, int64_t n) {
+    size_t bytes = 0;
+    for (int64_t i = 0; i < n && bytes <= CUDA_FEW_BYTES; i++)
+        bytes += span_of(&wanted[i])->length_bytes;
+    return bytes <= CUDA_FEW_BYTES;
 }
 
 static const uint8_t *end_of(const struct sx_stored_span *span) {
@@ -47,13 +55,19 @@ static int64_t find_run(const struct decode_wanted *wanted, int64_t n, const uin
     return i;
 }
 
+static enum sx_status make_room(struct cuda_stream *stream, size_t bytes, bool is_own,
+                                struct sx_buffer **out_made) {
+    return is_own ? sx_buffer_create(stream->base.pool, bytes, out_made, &stream->base.error)
+                  : cuda_bring_memory(stream, bytes, out_made);
+}
+
 /* False: no memory. */
-static bool place_run(struct cuda_stream *stream, const struct decode_wanted *wanted, int64_t n,
+static bool place_run(struct cuda_stream *stream, const struct decode_wanted *wanted, int64_t n, bool are_few,
                       const uint8_t *end, struct cuda_bring_copy *copy) {
     const uint8_t *from = span_of(wanted)->bytes;
     const size_t bytes = (size_t)(end - from);
     struct sx_buffer *made;
-    if (cuda_bring_memory(stream, bytes + DECODE_SLACK_BYTES, &made) != SX_OK) {
+    if (make_room(stream, bytes + DECODE_SLACK_BYTES, are_few, &made) != SX_OK) {
         stream->base.error = (struct sx_error){0};
         return false;
     }
@@ -69,16 +83,30 @@ static bool place_run(struct cuda_stream *stream, const struct decode_wanted *wa
     return true;
 }
 
-int64_t decode_runs_place(struct cuda_stream *stream, struct decode_wanted *wanted, int64_t n,
+int64_t decode_runs_place(struct cuda_stream *stream, struct decode_wanted *wanted, int64_t n, bool are_few,
                           struct cuda_bring_copy *copies) {
     int64_t n_copies = 0;
     qsort(wanted, (size_t)n, sizeof *wanted, compare_places);
     for (int64_t first = 0, in_run; first < n; first += in_run) {
         const uint8_t *end;
         in_run = find_run(wanted + first, n - first, &end);
-        if (!place_run(stream, wanted + first, in_run, end, &copies[n_copies]))
+        if (!place_run(stream, wanted + first, in_run, are_few, end, &copies[n_copies]))
             break;
         n_copies++;
     }
     return n_copies;
+}
+
+enum sx_status decode_runs_issue(struct cuda_stream *stream, const struct cuda_bring_copy *copies, int64_t n,
+                                 decode_bring_copies *bring) {
+    struct sx_lane *lane = stream->base.lane;
+    const int64_t began_ns = sx_span_begin(lane);
+    int64_t bytes = 0;
+    if (n == 0)
+        return SX_OK;
+    for (int64_t i = 0; i < n; i++)
+        bytes += (int64_t)copies[i].bytes;
+    const enum sx_status status = bring(stream, copies, n);
+    sx_span_end(lane, SX_SPAN_COPY, "upload of pinned memory", began_ns, bytes, n);
+    return status;
 }

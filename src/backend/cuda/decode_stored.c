@@ -56,17 +56,9 @@ static enum sx_status list_copy(struct decode_call *call, struct cuda_bring_copy
 }
 
 enum sx_status decode_bring_listed(struct decode_call *call) {
-    struct sx_lane *lane = call->stream->base.lane;
-    const int64_t n = call->n_copies, began_ns = sx_span_begin(lane);
-    int64_t bytes = 0;
-    if (n == 0)
-        return SX_OK;
-    for (int64_t i = 0; i < n; i++)
-        bytes += (int64_t)call->copies[i].bytes;
+    const int64_t n = call->n_copies;
     call->n_copies = 0;
-    SX_TRY(cuda_bring(call->stream, call->copies, n));
-    sx_span_end(lane, SX_SPAN_COPY, "upload of pinned memory", began_ns, bytes, n);
-    return SX_OK;
+    return decode_runs_issue(call->stream, call->copies, n, cuda_bring);
 }
 
 /* What files were read into is copied, too: it is not much memory, and others wait to read into it. */
@@ -152,7 +144,13 @@ static enum sx_status bring_runs(struct decode_inflater *inflater) {
         goto out;
     SX_GO(cuda_bring_begin(call->stream));
     SX_GO(reserve_copies(call, n));
-    call->n_copies += decode_runs_place(call->stream, wanted, n, call->copies + call->n_copies);
+    struct cuda_bring_copy *copies = call->copies + call->n_copies;
+    const bool are_few = decode_runs_are_few(wanted, n);
+    const int64_t n_copies = decode_runs_place(call->stream, wanted, n, are_few, copies);
+    if (are_few)
+        SX_GO(decode_runs_issue(call->stream, copies, n_copies, cuda_bring_few));
+    else
+        call->n_copies += n_copies;
 out:
     free(wanted);
     return status;
