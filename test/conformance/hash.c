@@ -128,14 +128,15 @@ static enum sx_status try_partitions(struct conformance *c, const struct sx_tens
     return try_filtered(c, keys, n_keys, host_hashes, host_hashes->length / 8 + 1);
 }
 
-static enum sx_status try_plain_rows(struct conformance *c, const struct sx_tensor *key, int64_t n_words) {
+static enum sx_status try_plain_rows(struct conformance *c, const struct sx_tensor *keys, int n_keys,
+                                     int64_t n_words) {
     struct sx_tensor hashes = {0}, got = {0};
-    const struct ordered_by by = {.keys = key, .n_keys = 1};
+    const struct ordered_by by = {.keys = keys, .n_keys = n_keys};
     enum sx_status status;
-    SX_GO(c->backend->ops.hash(c->stream, key, 1, key->length, &hashes));
+    SX_GO(c->backend->ops.hash(c->stream, keys, n_keys, keys->length, &hashes));
     SX_GO(conformance_receive(c, &hashes, &got));
     SX_GO(try_parts(c, &by, &got, 4));
-    SX_GO(try_filtered(c, key, 1, &got, n_words));
+    SX_GO(try_filtered(c, keys, n_keys, &got, n_words));
 out:
     sx_tensor_release(&hashes);
     sx_tensor_release(&got);
@@ -143,15 +144,19 @@ out:
 }
 
 /* One key without NULLs, the digits of which a device may make several at a time; with filters, too, that are
- * larger than its cache. Its values begin anywhere. */
+ * larger than its cache, and a constant behind it. Its values begin anywhere. */
 static enum sx_status try_plain(struct conformance *c, const struct sx_tensor *host, int64_t n_words) {
+    const struct sx_scalar constant = {.type = sx_type_of(SX_TYPE_I32), .v.u64 = 7};
     struct sx_tensor key = {0};
     enum sx_status status = conformance_send(c, host, &key);
     for (int64_t first = 0; status == SX_OK && first <= 2 && first <= host->length; first++) {
-        struct sx_tensor slice = {0};
-        sx_tensor_slice(&key, first, host->length - first, &slice);
-        status = try_plain_rows(c, &slice, n_words);
-        sx_tensor_release(&slice);
+        struct sx_tensor keys[2] = {0};
+        sx_tensor_slice(&key, first, host->length - first, &keys[0]);
+        status = c->backend->ops.constant(c->stream, &constant, keys[0].length, &keys[1]);
+        for (int n_keys = 1; status == SX_OK && n_keys <= 2; n_keys++)
+            status = try_plain_rows(c, keys, n_keys, n_words);
+        sx_tensor_release(&keys[0]);
+        sx_tensor_release(&keys[1]);
     }
     sx_tensor_release(&key);
     return status;

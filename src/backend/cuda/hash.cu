@@ -70,14 +70,15 @@ __global__ void hash_digits_passing(const __grid_constant__ struct cuda_hash_key
 }
 
 /* ---- digits of plain values ----
- * One key of integers as they are, without NULLs: four rows a thread, in one store. A filter that is larger
- * than the cache is looked at part by part, each for all rows: to read keys again costs less than sectors
- * that come from memory. */
+ * One key of integers as they are, without NULLs, and maybe a constant behind it, as exchanges have: four
+ * rows a thread, in one store. A filter that is larger than the cache is looked at part by part, each for all
+ * rows: to read keys again costs less than sectors that come from memory. */
 
 enum { PLAIN_ROWS = 4 };
 
 struct plain_digits {
     const void *values;
+    struct cuda_column behind; /* the constant; its values NULL: there is none */
     int64_t rows;
     int shift;
     const uint64_t *words;
@@ -103,9 +104,16 @@ __device__ __forceinline__ struct plain_values<T> load_plain(const void *values,
     return four;
 }
 
+__device__ __forceinline__ uint64_t
+hash_behind(const struct plain_digits &by) {
+    return by.behind.values ? hash_value(by.behind, 0) : 0;
+}
+
+/* `behind`: the constant's. */
 template <typename T>
-__device__ __forceinline__ uint64_t plain_hash(T value) {
-    return sx_hash_u64((uint64_t)(int64_t)value);
+__device__ __forceinline__ uint64_t plain_hash(const struct plain_digits &by, T value, uint64_t behind) {
+    const uint64_t hash = sx_hash_u64((uint64_t)(int64_t)value);
+    return by.behind.values ? sx_hash_combine(hash, behind) : hash;
 }
 
 __device__ __forceinline__ bool is_of_pass(const struct plain_digits &by, uint64_t hash) {
@@ -130,21 +138,23 @@ __device__ static inline uint32_t plain_four(const struct plain_digits &by,
 }
 
 template <typename T, bool FILTERED>
-__global__ void hash_plain_digits(const __grid_constant__ struct plain_digits by) {
+__global__ void __launch_bounds__(CUDA_THREADS, 6)
+    hash_plain_digits(const __grid_constant__ struct plain_digits by) {
     const int64_t n = by.rows / PLAIN_ROWS;
+    const uint64_t behind = hash_behind(by);
     uint32_t *out = (uint32_t *)by.out_digits;
     for (int64_t at = cuda_thread(); at < n; at += cuda_threads()) {
         const struct plain_values<T> four = load_plain<T>(by.values, at);
         uint64_t hashes[PLAIN_ROWS];
         SX_UNROLL
         for (int i = 0; i < PLAIN_ROWS; i++)
-            hashes[i] = plain_hash(four.values[i]);
+            hashes[i] = plain_hash(by, four.values[i], behind);
         out[at] = plain_four<FILTERED>(by, hashes, by.pass == 0 ? 0 : out[at]);
     }
     const int64_t row = n * PLAIN_ROWS + cuda_thread();
     if (row >= by.rows)
         return;
-    const uint64_t hash = plain_hash(((const T *)by.values)[row]);
+    const uint64_t hash = plain_hash(by, ((const T *)by.values)[row], behind);
     if (!FILTERED)
         by.out_digits[row] = (uint8_t)(hash >> by.shift);
     else if (is_of_pass(by, hash))
@@ -170,11 +180,17 @@ static bool is_plain(const struct cuda_hash_keys &keys) {
     const struct cuda_column &key = keys.columns[0];
     const bool is_word = key.phys == SX_PHYS_I32 || key.phys == SX_PHYS_U32 || key.phys == SX_PHYS_I64 ||
                          key.phys == SX_PHYS_U64;
-    return keys.n == 1 && is_word && key.layout == CUDA_FLAT && !key.valid &&
+    const bool is_one =
+        keys.n == 1 || (keys.n == 2 && keys.columns[1].layout == CUDA_CONSTANT && !keys.columns[1].valid);
+    return is_one && is_word && key.layout == CUDA_FLAT && !key.valid &&
            (uintptr_t)key.values % alignof(struct plain_values<int32_t>) == 0;
 }
 
-static void digits_of_plain(cudaStream_t stream, const struct cuda_column &key, struct plain_digits by) {
+static void digits_of_plain(cudaStream_t stream, const struct cuda_hash_keys &keys, struct plain_digits by) {
+    const struct cuda_column &key = keys.columns[0];
+    by.values = key.values;
+    if (keys.n > 1)
+        by.behind = keys.columns[1];
     by.n_passes = by.words ? passes_over(by.n_words) : 1;
     for (by.pass = 0; by.pass < by.n_passes; by.pass++)
         switch (key.phys) {
@@ -209,9 +225,14 @@ extern "C" void cuda_hash_rows(cudaStream_t stream, const struct cuda_hash_keys 
 }
 extern "C" void cuda_hash_digits(cudaStream_t stream, const struct cuda_hash_keys *keys, int64_t rows,
                                  int shift, const uint64_t *words, uint64_t n_words, uint8_t *out_digits) {
+    struct plain_digits plain = {};
+    plain.rows = rows;
+    plain.shift = shift;
+    plain.words = words;
+    plain.n_words = n_words;
+    plain.out_digits = out_digits;
     if (is_plain(*keys))
-        digits_of_plain(stream, keys->columns[0],
-                        {keys->columns[0].values, rows, shift, words, n_words, 0, 1, out_digits});
+        digits_of_plain(stream, *keys, plain);
     else if (words)
         SX_LAUNCH(hash_digits_passing, cuda_blocks(rows), CUDA_THREADS, 0, stream, *keys, rows, shift, words,
                   n_words, out_digits);
