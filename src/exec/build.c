@@ -283,7 +283,7 @@ static enum sx_status build_materialize(struct builder *b, const struct sx_plan 
                                         const struct sx_pending_filter *filters) {
     struct sx_collector *collector;
     SX_TRY(sx_collector_create(b->run, plan->children[0], "MATERIALIZE", &collector, b->error));
-    collector->combines = !b->run->options.backend->traits.is_host && !b->run->options.net;
+    collector->combines = !b->run->options.backend->traits.is_host;
     b->run->materialized[plan->u.materialize.id] = collector;
     SX_TRY(build_into(b, plan->children[0], &collector->sink, NULL));
     return build_child(b, plan, 1, target, filters);

@@ -4,10 +4,17 @@
 
 enum { ENOUGH_ROWS = 1 << 20 };
 
+/* Where there are several ranks: in the order of all, their batches of a pipeline come in front of the next
+ * pipeline's. */
+static bool are_of_one_pipeline(const struct sx_collector *collector, int64_t a, int64_t b) {
+    const int64_t *places = collector->sequences;
+    return !places || sx_pipeline_of_place(places[a]) == sx_pipeline_of_place(places[b]);
+}
+
 /* So many batches from `first` on go together. */
 static int64_t count_together(const struct sx_collector *collector, int64_t first) {
     int64_t n = 0, rows = 0;
-    while (first + n < collector->n_batches &&
+    while (first + n < collector->n_batches && are_of_one_pipeline(collector, first, first + n) &&
            (rows += collector->batches[first + n].rows) <= (int64_t)ENOUGH_ROWS)
         n++;
     return n < 1 ? 1 : n;
@@ -31,10 +38,13 @@ static enum sx_status combine(struct sx_collector *collector, struct sx_worker *
 static void close_gaps(struct sx_collector *collector) {
     int64_t n = 0;
     for (int64_t i = 0; i < collector->n_batches; i++) {
-        if (collector->batches[i].rows == 0)
+        if (collector->batches[i].rows == 0) {
             sx_batch_release(&collector->batches[i]);
-        else if (n++ < i)
+        } else if (n++ < i) {
             collector->batches[n - 1] = collector->batches[i];
+            if (collector->sequences)
+                collector->sequences[n - 1] = collector->sequences[i];
+        }
     }
     collector->n_batches = n;
 }

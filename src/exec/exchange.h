@@ -103,6 +103,7 @@ struct sx_exchange {
     struct exchange_range *range; /* where rows go by ranges; else NULL */
     struct sx_evaluator places;   /* of rows, where the plan has ends: to a number whose high bits tell the */
     int n_places;                 /* part out of so many, a power of two; 0: the plan has no ends */
+    int n_drivers;                /* the first workers, which drive and take; set when it opens */
     int64_t least, most;          /* with ends: the keys that this rank gets */
     enum exchange_mode mode;      /* set when it opens */
     struct sx_evaluator keys;
@@ -112,7 +113,6 @@ struct sx_exchange {
     double most_of_mean; /* by hash or range: the most rows that a rank has got, of the mean; 0: not known */
     struct sx_channel *channel;
     struct exchange_worker *workers;
-    int n_drivers;          /* the first of them, which drive and take; set when it opens */
     atomic_llong kept_rows; /* all that have stayed on this rank */
     atomic_int n_open;      /* driven pipelines whose sources have been opened */
     atomic_int n_spent;     /* driven pipelines whose sources have nothing left */

@@ -21,7 +21,7 @@ struct sx_collector {
     int64_t rows;
     int64_t limit;  /* rows kept at the most; -1: all */
     int64_t offset; /* rows dropped in front */
-    bool combines;  /* small batches are put together; not where there are `sequences` */
+    bool combines;  /* small batches are put together */
 };
 SX_MUST_CHECK enum sx_status sx_collector_create(struct sx_run *run, const struct sx_plan *plan,
                                                  const char *name, struct sx_collector **out_collector,

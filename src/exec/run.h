@@ -246,9 +246,12 @@ SX_MUST_CHECK enum sx_status sx_pipeline_step(struct sx_worker *worker, const st
                                               bool *out_done);
 
 /* A batch's place in the order of a sink's, below 2^48: `pipeline` counts those into the sink. */
+enum { SX_PLACE_BITS = 36 };
 static inline int64_t sx_sequence_place(int64_t pipeline, int64_t sequence) {
-    enum { PLACE_BITS = 36 };
-    return (pipeline << PLACE_BITS) + (sequence & ((INT64_C(1) << PLACE_BITS) - 1));
+    return (pipeline << SX_PLACE_BITS) + (sequence & ((INT64_C(1) << SX_PLACE_BITS) - 1));
+}
+static inline int64_t sx_pipeline_of_place(int64_t place) {
+    return place >> SX_PLACE_BITS;
 }
 
 /* "no memory for WHAT" as a status. */
