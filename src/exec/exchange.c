@@ -81,7 +81,7 @@ static bool has_frame(struct sx_exchange *exchange, struct exchange_worker *stat
 
 /* ---- driving the pipelines below ---- */
 
-/* All workers are through with a pipeline: the next one may begin, which may need what this one has left
+/* All drivers are through with a pipeline: the next one may begin, which may need what this one has left
  * behind. */
 static enum sx_status end_driven(struct sx_exchange *exchange, struct sx_worker *worker,
                                  const struct sx_pipeline *next) {
@@ -103,6 +103,11 @@ static enum sx_status end_driven(struct sx_exchange *exchange, struct sx_worker 
     return SX_OK;
 }
 
+/* An exchange has nothing for those that do not drive it, whatever it has for others. */
+static bool takes_part(const struct sx_source *source, const struct sx_worker *worker) {
+    return !source->drives || worker->index < ((const struct sx_exchange *)source)->n_drivers;
+}
+
 static enum sx_status drive(struct sx_exchange *exchange, struct sx_worker *worker) {
     struct exchange_worker *state = &exchange->workers[worker->index];
     bool done = false;
@@ -113,10 +118,11 @@ static enum sx_status drive(struct sx_exchange *exchange, struct sx_worker *work
     SX_TRY(sx_pipeline_step(worker, state->driven, &done));
     if (!done)
         return SX_OK;
+    const bool is_spent = takes_part(state->driven->source, worker);
     state->driven = state->driven->next;
     state->n_through++;
     int spent = atomic_load(&exchange->n_spent);
-    while (spent < state->n_through &&
+    while (is_spent && spent < state->n_through &&
            !atomic_compare_exchange_weak(&exchange->n_spent, &spent, state->n_through))
         ;
     if (!state->driven)
@@ -228,17 +234,22 @@ static struct sx_source_size exchange_size(const struct sx_source *source) {
     const struct sx_pipeline *first = exchange->sink->sink.driven;
     const struct sx_source *driven = first->source;
     struct sx_source_size size = {INT64_MAX, INT64_MAX};
+    if (atomic_load(&exchange->n_open) > 0) /* what it drives may be going away */
+        return (struct sx_source_size){exchange->n_drivers, INT64_MAX};
     if (first->next || !driven->size)
         return size;
     size = driven->size(driven);
-    size.batches = size.batches > INT_MAX ? INT64_MAX : size.batches * exchange->n_ranks;
+    if (size.batches > INT_MAX)
+        size.batches = INT64_MAX;
+    else
+        size.batches = (size.batches < 1 ? 1 : size.batches) * exchange->n_ranks;
     return size;
 }
 
 static int drivers_of(const struct sx_exchange *exchange, const struct sx_run *run) {
     const struct sx_source *source = &exchange->source;
     const int64_t n = source->size ? source->size(source).batches : INT64_MAX;
-    return n < 1 ? 1 : n < run->n_workers ? (int)n : run->n_workers;
+    return n < run->n_workers ? (int)n : run->n_workers;
 }
 
 static enum exchange_mode mode_of(const struct sx_exchange *exchange) {

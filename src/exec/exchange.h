@@ -63,6 +63,7 @@ struct exchange_device_packing {
     double row_bytes[2]; /* of the last batch: if it is not packed, and packed; 0: not known */
     double narrowed;     /* what the last batch that was not packed took of its plain bytes; 0: none was */
     bool is_on;
+    bool went_plain;   /* the last batch, all the same, for it had few bytes */
     int64_t looked_ns; /* 0: never */
     struct sx_net_pace pace;
     struct sx_rows_narrow *narrow; /* what is known of the columns; NULL: nothing yet */
@@ -116,7 +117,7 @@ struct sx_exchange {
     atomic_llong kept_rows; /* all that have stayed on this rank */
     atomic_int n_open;      /* driven pipelines whose sources have been opened */
     atomic_int n_spent;     /* driven pipelines whose sources have nothing left */
-    atomic_int n_through;   /* summed over workers */
+    atomic_int n_through;   /* summed over drivers */
     size_t message_bytes;   /* when a message is sent */
     size_t most_unsent;     /* bytes: with more nothing is driven; set when the run's exchanges open */
     pthread_mutex_t arrived_lock;
@@ -196,7 +197,7 @@ SX_MUST_CHECK enum sx_status exchange_device_unpack(struct sx_exchange *exchange
 
 void exchange_device_packing_init(struct exchange_device_packing *packing);
 void exchange_device_packing_release(struct exchange_device_packing *packing);
-/* Whether the next batch, of so many rows, is to be packed. */
+/* Whether the next batch, of so many rows in all messages of it, is to be packed. */
 bool exchange_device_packs(struct sx_exchange *exchange, struct sx_worker *worker, int64_t rows);
 /* Whether so many bytes are enough for a batch's packing, at the pace of the last look. */
 bool exchange_device_gains(const struct exchange_device_packing *packing, double plain_bytes);

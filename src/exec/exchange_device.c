@@ -134,7 +134,8 @@ enum sx_status exchange_device_send_whole(struct sx_exchange *exchange, struct s
                                           const struct sx_batch *batch) {
     const int64_t offsets[] = {0, batch->rows};
     const struct sx_row_parts parts = {.offsets = offsets, .n_parts = 1, .own = -1};
-    const bool packs = exchange_device_packs(exchange, worker, batch->rows);
+    const int n_messages = exchange->mode == EXCHANGE_TO_ALL ? exchange->n_ranks - 1 : 1;
+    const bool packs = exchange_device_packs(exchange, worker, batch->rows * n_messages);
     struct sx_buffer *frame = NULL;
     struct sx_batch none;
     size_t plain_bytes;
@@ -150,7 +151,9 @@ enum sx_status exchange_device_send_parts(struct sx_exchange *exchange, struct s
                                           const struct sx_batch *batch, const struct sx_row_parts *parts) {
     const int n_ranks = exchange->n_ranks;
     const int64_t *begins = parts->offsets;
-    const bool packs = exchange_device_packs(exchange, worker, batch->rows);
+    const int64_t rows_sent =
+        begins[n_ranks] - begins[0] - (begins[exchange->rank + 1] - begins[exchange->rank]);
+    const bool packs = exchange_device_packs(exchange, worker, rows_sent);
     size_t bytes = 0, plain_bytes;
     struct sx_batch own = {0};
     struct sx_rows_narrow *narrow = NULL;
@@ -164,9 +167,7 @@ enum sx_status exchange_device_send_parts(struct sx_exchange *exchange, struct s
     if (narrow)
         exchange_device_note_narrow(exchange, narrow);
     SX_GO(send_frames(exchange, worker, frames, &bytes));
-    exchange_device_note(exchange, packs,
-                         begins[n_ranks] - begins[0] - (begins[exchange->rank + 1] - begins[exchange->rank]),
-                         bytes, plain_bytes);
+    exchange_device_note(exchange, packs, rows_sent, bytes, plain_bytes);
     if (own.rows > 0)
         status = atomic_load(&exchange->is_driven_early) ? exchange_keep_for_any(exchange, worker, &own)
                                                          : exchange_keep(exchange, worker, &own);

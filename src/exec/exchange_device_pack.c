@@ -62,7 +62,7 @@ static bool pays(const struct exchange_device_packing *packing, double ns_a_byte
 static bool is_bound(const struct exchange_device_packing *packing, const struct sx_net_pace *pace,
                      int64_t now_ns) {
     double busy_ns = (double)(pace->busy_ns - packing->pace.busy_ns);
-    if (packing->is_on)
+    if (packing->is_on && !packing->went_plain)
         busy_ns /= ratio(packing);
     return busy_ns * BUSY >= (double)(now_ns - packing->looked_ns);
 }
@@ -95,6 +95,7 @@ bool exchange_device_packs(struct sx_exchange *exchange, struct sx_worker *worke
     const double row_bytes =
         packing->row_bytes[0] > 0 ? packing->row_bytes[0] : (double)exchange_row_bytes(exchange);
     const bool packs = packing->is_on && exchange_device_gains(packing, (double)rows * row_bytes);
+    packing->went_plain = !packs;
     pthread_mutex_unlock(&packing->lock);
     return packs;
 }

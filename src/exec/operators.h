@@ -15,8 +15,8 @@ struct sx_collector {
     const struct sx_type *types;
     struct sx_worker_batches *workers;
     struct sx_batch *batches; /* after seal */
-    int64_t
-        *sequences; /* of the batches: their places on this rank; where there are several ranks, else NULL */
+    int64_t *sequences;       /* of the batches: their places on this rank (of what was put together the first
+                                 one's); where there are several ranks, else NULL */
     int64_t n_batches;
     int64_t rows;
     int64_t limit;  /* rows kept at the most; -1: all */

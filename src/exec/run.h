@@ -87,10 +87,10 @@ struct sx_source {
     /* May be NULL: it may. Whether storage has batches for it that no worker has yet. */
     bool (*has_more)(const struct sx_source *source);
     /* An exchange's sending half, whose pipelines this source drives; else NULL. Batches come in any order
-     * then, and all workers take them to the end, whatever the sink still wants: other ranks wait for what is
-     * sent meanwhile. */
+     * then, and all workers that it has some for take them to the end, whatever the sink still wants: other
+     * ranks wait for what is sent meanwhile. */
     struct sx_sink *drives;
-    /* May be NULL. All workers are through with what it drives, and other ranks have room for what of it is
+    /* May be NULL. The workers are through with what it drives, and other ranks have room for what of it is
      * still to be sent: other ranks' rows are all that is to come. */
     bool (*has_sent)(const struct sx_source *source, const struct sx_worker *worker);
     /* Both may be NULL. While pipelines in front of it wait for other ranks, or their sinks end: opens the
@@ -124,7 +124,7 @@ struct sx_sink {
     int n_feeders, n_ended; /* pipelines into it, and those of them that have ended */
     bool is_whole;          /* and so has the sink */
     /* An exchange's: the pipelines into it are run, one after another, by the workers of the pipeline that
-     * takes its rows (sx_pipeline_step). */
+     * takes its rows (sx_pipeline_step), or the first few of them. */
     bool is_driven;
     struct sx_pipeline *driven; /* first of them */
 };

@@ -28,13 +28,6 @@ static int compare_places(const void *a, const void *b) {
     return (first > second) - (first < second);
 }
 
-bool decode_runs_are_few(const struct decode_wanted *wanted, int64_t n) {
-    size_t bytes = 0;
-    for (int64_t i = 0; i < n && bytes <= CUDA_FEW_BYTES; i++)
-        bytes += span_of(&wanted[i])->length_bytes;
-    return bytes <= CUDA_FEW_BYTES;
-}
-
 static const uint8_t *end_of(const struct sx_stored_span *span) {
     return span->bytes + span->length_bytes;
 }
@@ -53,6 +46,27 @@ static int64_t find_run(const struct decode_wanted *wanted, int64_t n, const uin
     }
     *out_end = end;
     return i;
+}
+
+static void sort_places(struct decode_wanted *wanted, int64_t n) {
+    qsort(wanted, (size_t)n, sizeof *wanted, compare_places);
+}
+
+/* Spans alone first: mostly they are far too many. */
+bool decode_runs_are_few(struct decode_wanted *wanted, int64_t n) {
+    size_t bytes = 0;
+    for (int64_t i = 0; i < n && bytes <= CUDA_FEW_BYTES; i++)
+        bytes += span_of(&wanted[i])->length_bytes;
+    if (bytes > CUDA_FEW_BYTES)
+        return false;
+    sort_places(wanted, n);
+    bytes = 0;
+    for (int64_t first = 0, in_run; first < n; first += in_run) {
+        const uint8_t *end;
+        in_run = find_run(wanted + first, n - first, &end);
+        bytes += (size_t)(end - span_of(&wanted[first])->bytes);
+    }
+    return bytes <= CUDA_FEW_BYTES;
 }
 
 static enum sx_status make_room(struct cuda_stream *stream, size_t bytes, bool is_own,
@@ -86,7 +100,7 @@ static bool place_run(struct cuda_stream *stream, const struct decode_wanted *wa
 int64_t decode_runs_place(struct cuda_stream *stream, struct decode_wanted *wanted, int64_t n, bool are_few,
                           struct cuda_bring_copy *copies) {
     int64_t n_copies = 0;
-    qsort(wanted, (size_t)n, sizeof *wanted, compare_places);
+    sort_places(wanted, n);
     for (int64_t first = 0, in_run; first < n; first += in_run) {
         const uint8_t *end;
         in_run = find_run(wanted + first, n - first, &end);

@@ -1,5 +1,5 @@
-/* Hashes of rows, and bloom filters of them. All keys in one pass: a row costs the bytes of its keys and 8
- * for the hash, or 1. */
+/* Hashes of rows, and bloom filters of them. All keys in one pass (but for large filters, below): a row costs
+ * the bytes of its keys and 8 for the hash, or 1. */
 #include "backend/cuda/kernel.h"
 #include "backend/cuda/launch_hash.h"
 
@@ -180,9 +180,9 @@ static bool is_plain(const struct cuda_hash_keys &keys) {
     const struct cuda_column &key = keys.columns[0];
     const bool is_word = key.phys == SX_PHYS_I32 || key.phys == SX_PHYS_U32 || key.phys == SX_PHYS_I64 ||
                          key.phys == SX_PHYS_U64;
-    const bool is_one =
-        keys.n == 1 || (keys.n == 2 && keys.columns[1].layout == CUDA_CONSTANT && !keys.columns[1].valid);
-    return is_one && is_word && key.layout == CUDA_FLAT && !key.valid &&
+    const bool is_one = keys.n == 1 || (keys.n == 2 && keys.columns[1].layout == CUDA_CONSTANT &&
+                                        keys.columns[1].values && !keys.columns[1].valid);
+    return is_one && !keys.combine && is_word && key.layout == CUDA_FLAT && !key.valid &&
            (uintptr_t)key.values % alignof(struct plain_values<int32_t>) == 0;
 }
 
