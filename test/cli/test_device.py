@@ -197,11 +197,12 @@ def check_kept_batches(tables):
     found = Tables(globs={"t": path})
     sql = ("WITH c AS MATERIALIZED (SELECT k, s FROM t WHERE k % 3 = 0) "
            "SELECT * FROM (SELECT count(*) AS n, max(s) AS s FROM c) x, (SELECT sum(k) AS v, min(s) AS m FROM c) y")
-    with environment(STACHIO_DEVICE="cuda", STACHIO_CUDA_LIBRARY=EMULATED):
-        check_equal(found, DuckDB(found), sql, "--fallback", "forbid", "--device-memory-limit", "512MB")
-        profile = run_stachio([*found.options(), "--analyze", "--device-memory-limit", "512MB", "-c", sql]).succeeded().out.decode()
-    scanned, *kept = [line.split() for line in profile.splitlines() if " SCAN t" in line or " REFERENCE " in line]
-    require(int(scanned[-4]) > 1 and [int(line[-4]) for line in kept] == [1, 1], profile)
+    for ranks in ("1", "2"):
+        with environment(STACHIO_DEVICE="cuda", STACHIO_CUDA_LIBRARY=EMULATED, STACHIO_LOCAL_RANKS=ranks, CUDA_EMULATOR_DEVICES=ranks, STACHIO_ALONE_BYTES="0"):
+            check_equal(found, DuckDB(found), sql, "--fallback", "forbid", "--device-memory-limit", "512MB")
+            profile = run_stachio([*found.options(), "--analyze", "--device-memory-limit", "512MB", "-c", sql]).succeeded().out.decode()
+        scanned, *kept = [line.split() for line in profile.splitlines() if " SCAN t" in line or " REFERENCE " in line]
+        require(int(scanned[-4]) > 1 and [int(line[-4]) for line in kept] == [1, 1], f"{ranks} ranks: {profile}")
 
 
 def check_duckdb_threads(tables):
