@@ -38,7 +38,7 @@ static void test_bound(void) {
     assert(decide(&packing, 20, 0.6));
     packing.row_bytes[1] = 6;
     assert(decide(&packing, 20, 0.2)); /* it would be busy for 0.8 of the time */
-    packing.went_plain = true; /* what kept it busy was not packed */
+    packing.went_plain = true;         /* what kept it busy was not packed */
     assert(!decide(&packing, 20, 0.2));
     packing.is_on = true;
     packing.went_plain = false;
