@@ -6,7 +6,7 @@
 
 /* What a rank scans, in bytes that are not compressed, while one more exchange takes place. Two processes of
  * one thread each, TPC-H SF 0.1, geometric mean: 7.6 ms; with 1 and 2 MiB 8.2, always together 8.5. Two GPUs
- * together were 1.04 to 1.4 times as fast as one in queries with 11 to 26 MB an exchange. */
+ * together were 1.0 to 1.4 times as fast as one in queries with 11 to 26 MB an exchange. */
 static const int64_t host_bytes = (int64_t)512 << 10, device_bytes = (int64_t)8 << 20;
 
 /* Joins may make more of few rows than can be seen before. */
