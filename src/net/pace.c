@@ -4,7 +4,9 @@
 
 enum {
     WINDOW_BYTES = 4 << 20, /* that are timed together */
-    LEAST_WINDOWS = 2       /* before anything is told */
+    LINK_PERIOD_BYTES =
+        16 << 20,     /* of a period's in the mean, below which a link's pace is that of its rounds */
+    LEAST_WINDOWS = 2 /* before anything is told */
 };
 static const double forgetting = 1.02; /* from window to window, should the link have become slower */
 
@@ -20,20 +22,31 @@ static struct sx_net_pace pace_now(const struct sx_paced *paced) {
     return pace;
 }
 
-static void end_window(struct sx_paced *paced) {
+/* A round of few bytes takes a fast link as long as agreeing on it does. */
+static bool tells(const struct sx_paced *paced, enum sx_net_way way) {
+    return way != SX_NET_LINK || paced->gone.bytes - paced->window.bytes >=
+                                     (paced->periods - paced->before_window) * LINK_PERIOD_BYTES;
+}
+
+static void end_window(struct sx_paced *paced, enum sx_net_way way) {
     const struct sx_net_pace now = pace_now(paced);
-    const double took =
-        (double)(now.busy_ns - paced->window.busy_ns) / (double)(now.bytes - paced->window.bytes);
-    const double best = paced->gone.ns_a_byte * forgetting;
-    paced->gone.ns_a_byte = paced->windows == 0 || took < best ? took : best;
-    paced->windows++;
+    if (tells(paced, way)) {
+        const double took =
+            (double)(now.busy_ns - paced->window.busy_ns) / (double)(now.bytes - paced->window.bytes);
+        const double best = paced->gone.ns_a_byte * forgetting;
+        paced->gone.ns_a_byte = paced->windows == 0 || took < best ? took : best;
+        paced->windows++;
+    }
     paced->window = now;
+    paced->before_window = paced->periods;
 }
 
 void sx_net_pace_begin(struct sx_net *net, enum sx_net_way way, size_t bytes) {
     struct sx_paced *paced = &net->paced[way];
-    if (paced->bytes == 0 && bytes > 0)
+    if (paced->bytes == 0 && bytes > 0) {
         paced->since_ns = sx_clock_ns();
+        paced->periods++;
+    }
     paced->bytes += bytes;
 }
 
@@ -44,7 +57,7 @@ void sx_net_pace_end(struct sx_net *net, enum sx_net_way way, size_t bytes) {
     if (paced->bytes == 0 && bytes > 0)
         paced->gone.busy_ns += sx_clock_ns() - paced->since_ns;
     if (paced->gone.bytes - paced->window.bytes >= WINDOW_BYTES)
-        end_window(paced);
+        end_window(paced, way);
 }
 
 struct sx_net_pace sx_net_pace(struct sx_net *net, enum sx_net_way way) {

@@ -69,9 +69,11 @@ struct sx_way {
 struct sx_paced {
     size_t bytes; /* on their way */
     int64_t since_ns;
+    int64_t periods;           /* of time in which some are, so far; */
+    int64_t before_window;     /* those until the window began */
     struct sx_net_pace gone;   /* without what is on its way */
     struct sx_net_pace window; /* what `gone` was at its beginning */
-    int windows;
+    int windows;               /* that told something */
 };
 
 struct sx_net {
