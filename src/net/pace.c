@@ -4,9 +4,10 @@
 
 enum {
     WINDOW_BYTES = 4 << 20, /* that are timed together */
-    LINK_PERIOD_BYTES =
-        16 << 20,     /* of a period's in the mean, below which a link's pace is that of its rounds */
-    LEAST_WINDOWS = 2 /* before anything is told */
+    LEAST_WINDOWS = 2,      /* before anything is told */
+    /* Periods with less than both in the mean have a link's pace from its rounds, on which ranks agree. */
+    LINK_PERIOD_BYTES = 16 << 20,
+    LINK_PERIOD_NS = 2000000
 };
 static const double forgetting = 1.02; /* from window to window, should the link have become slower */
 
@@ -22,15 +23,15 @@ static struct sx_net_pace pace_now(const struct sx_paced *paced) {
     return pace;
 }
 
-/* A round of few bytes takes a fast link as long as agreeing on it does. */
-static bool tells(const struct sx_paced *paced, enum sx_net_way way) {
-    return way != SX_NET_LINK || paced->gone.bytes - paced->window.bytes >=
-                                     (paced->periods - paced->before_window) * LINK_PERIOD_BYTES;
+static bool tells(const struct sx_paced *paced, const struct sx_net_pace *now, enum sx_net_way way) {
+    const int64_t periods = paced->periods - paced->before_window;
+    return way != SX_NET_LINK || now->bytes - paced->window.bytes >= periods * LINK_PERIOD_BYTES ||
+           now->busy_ns - paced->window.busy_ns >= periods * LINK_PERIOD_NS;
 }
 
 static void end_window(struct sx_paced *paced, enum sx_net_way way) {
     const struct sx_net_pace now = pace_now(paced);
-    if (tells(paced, way)) {
+    if (tells(paced, &now, way)) {
         const double took =
             (double)(now.busy_ns - paced->window.busy_ns) / (double)(now.bytes - paced->window.bytes);
         const double best = paced->gone.ns_a_byte * forgetting;
