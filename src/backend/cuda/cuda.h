@@ -31,6 +31,19 @@ struct cuda_clock {
     atomic_uint_fast64_t quiet_epoch;
 };
 
+/* How stored bytes come over the link; bring.c. */
+enum cuda_bring_way {
+    CUDA_BRING_NOW,   /* what is decoded next, behind what other workers decode next */
+    CUDA_BRING_AHEAD, /* likewise what is decoded some time; the worker's stream does not wait for it */
+    CUDA_BRING_FEW, /* CUDA_FEW_BYTES or less, on the worker's stream, behind what that has been asked for */
+};
+
+/* Of the first two ways. */
+struct cuda_bringer {
+    _Atomic(struct cuda_stream *) stream; /* NULL: not yet */
+    pthread_mutex_t issuing;              /* of what is issued to it */
+};
+
 struct cuda_device {
     struct sx_backend backend; /* first: the streams' backend pointer leads here */
     int ordinal;
@@ -45,16 +58,15 @@ struct cuda_device {
     struct cuda_clock clocks[CUDA_MAX_STREAMS]; /* one a stream */
     atomic_int n_clocks;                        /* so many of the first ones have had a stream */
     /* Of no query, NULL until they are first asked for: */
-    pthread_mutex_t making;                /* of the two, and of: */
-    cudaStream_t behind;                   /* cuda_behind; NULL: not yet */
-    _Atomic(struct cuda_stream *) bringer; /* bring.c */
-    _Atomic(struct cuda_stream *) keeper;  /* memory.c: nothing is issued to it */
-    pthread_mutex_t bringing;              /* of what is issued to `bringer` */
-    uint32_t inflates;                     /* inflate.h: a bit for each codec */
-    bool inflates_few;                     /* however few pages there are */
-    int64_t sort_few_rows;                 /* sort.h */
-    bool reads_host;                       /* kernels reach page-locked memory by the host's addresses */
-    atomic_size_t ahead_bytes;             /* decode_ahead.c: brought, and not decoded yet */
+    pthread_mutex_t making; /* of these, and of: */
+    cudaStream_t behind;    /* cuda_behind; NULL: not yet */
+    struct cuda_bringer bringers[CUDA_BRING_FEW];
+    _Atomic(struct cuda_stream *) keeper; /* memory.c: nothing is issued to it */
+    uint32_t inflates;                    /* inflate.h: a bit for each codec */
+    bool inflates_few;                    /* however few pages there are */
+    int64_t sort_few_rows;                /* sort.h */
+    bool reads_host;                      /* kernels reach page-locked memory by the host's addresses */
+    atomic_size_t ahead_bytes;            /* decode_ahead.c: brought, and not decoded yet */
     size_t limit_bytes;
 };
 
@@ -83,8 +95,8 @@ struct cuda_stream {
     char *staging;                   /* pinned */
     size_t staging_used;
     cudaStream_t aside;                   /* of cuda_read; NULL until it is first needed */
-    cudaEvent_t brought;                  /* of cuda_bring; NULL until it is first needed */
-    cudaEvent_t ahead[CUDA_AHEAD_EVENTS]; /* of cuda_bring_ahead, by turns; likewise */
+    cudaEvent_t brought;                  /* CUDA_BRING_NOW; NULL until it is first needed */
+    cudaEvent_t ahead[CUDA_AHEAD_EVENTS]; /* CUDA_BRING_AHEAD, by turns; likewise */
     int64_t n_ahead;                      /* calls of it; the stream waits for those up to n_awaited */
     int64_t n_awaited;
     struct cuda_clock *clock;
@@ -217,23 +229,16 @@ SX_MUST_CHECK enum sx_status cuda_select(struct cuda_stream *stream, const uint8
 /* ---- bring.c ---- */
 
 /* In front of the two below. */
-SX_MUST_CHECK enum sx_status cuda_bring_begin(struct cuda_stream *stream);
-/* Memory for what is brought; other streams may see it. */
-SX_MUST_CHECK enum sx_status cuda_bring_memory(struct cuda_stream *stream, size_t bytes,
-                                               struct sx_buffer **out_buffer);
+SX_MUST_CHECK enum sx_status cuda_bring_begin(struct cuda_stream *stream, enum cuda_bring_way way);
+/* Memory for what is brought that way; but for few bytes other streams may see it. */
+SX_MUST_CHECK enum sx_status cuda_bring_memory(struct cuda_stream *stream, enum cuda_bring_way way,
+                                               size_t bytes, struct sx_buffer **out_buffer);
 /* Issues `n` copies of pinned memory, which must stay as it is until the stream's next synchronisation, to
- * memory of cuda_bring_memory, behind those that other workers have asked for. What is issued to the stream
- * from then on finds the bytes there. */
-SX_MUST_CHECK enum sx_status cuda_bring(struct cuda_stream *stream, const struct cuda_bring_copy *copies,
-                                        int64_t n);
-/* The same, but the stream does not wait: what needs the bytes calls cuda_bring_wait in front. */
-SX_MUST_CHECK enum sx_status cuda_bring_ahead(struct cuda_stream *stream,
-                                              const struct cuda_bring_copy *copies, int64_t n);
-/* For CUDA_FEW_BYTES or less, to the stream's own memory and on the stream itself: behind what it has been
- * asked for, not behind what others have. */
-SX_MUST_CHECK enum sx_status cuda_bring_few(struct cuda_stream *stream, const struct cuda_bring_copy *copies,
-                                            int64_t n);
-/* Of the next cuda_bring_ahead. */
+ * memory of cuda_bring_memory. What is issued to the stream from then on finds the bytes there; after
+ * CUDA_BRING_AHEAD, only behind cuda_bring_wait. */
+SX_MUST_CHECK enum sx_status cuda_bring(struct cuda_stream *stream, enum cuda_bring_way way,
+                                        const struct cuda_bring_copy *copies, int64_t n);
+/* Of the next CUDA_BRING_AHEAD. */
 static inline int64_t cuda_bring_ticket(const struct cuda_stream *stream) {
     return stream->n_ahead + 1;
 }

@@ -163,20 +163,15 @@ struct decode_wanted {
 };
 /* Whether the span's bytes have to come over the link, and may come before a call looks for them. */
 bool decode_span_is_wanted(const struct cuda_device *device, const struct sx_decoder *decoder, int span);
-/* Whether cuda_bring_few is for their copies. May sort them. */
+/* Whether CUDA_BRING_FEW is for their copies. May sort them. */
 bool decode_runs_are_few(struct decode_wanted *wanted, int64_t n);
-/* Sorts the n spans and gives them memory on the device (`are_few`: the stream's own, else
- * cuda_bring_memory), and lists the copies that fill it: one for all that are near to each other in one
- * buffer of the host's. `copies` has room for n. Returns how many copies there are; spans that there is no
- * memory for have none. */
-int64_t decode_runs_place(struct cuda_stream *stream, struct decode_wanted *wanted, int64_t n, bool are_few,
-                          struct cuda_bring_copy *copies);
-/* By one of bring.c's. */
-typedef enum sx_status decode_bring_copies(struct cuda_stream *stream, const struct cuda_bring_copy *copies,
-                                           int64_t n);
-SX_MUST_CHECK enum sx_status decode_runs_issue(struct cuda_stream *stream,
-                                               const struct cuda_bring_copy *copies, int64_t n,
-                                               decode_bring_copies *bring);
+/* Sorts the n spans, gives them memory on the device, and lists the copies that fill it `way`: one for all
+ * that are near to each other in one buffer of the host's. `copies` has room for n. Returns how many copies
+ * there are; spans that there is no memory for have none. */
+int64_t decode_runs_place(struct cuda_stream *stream, enum cuda_bring_way way, struct decode_wanted *wanted,
+                          int64_t n, struct cuda_bring_copy *copies);
+SX_MUST_CHECK enum sx_status decode_runs_issue(struct cuda_stream *stream, enum cuda_bring_way way,
+                                               const struct cuda_bring_copy *copies, int64_t n);
 
 /* ---- decode_ahead.c ---- */
 

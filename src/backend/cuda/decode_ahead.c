@@ -69,19 +69,20 @@ static void note_ticket(struct cuda_device *device, const struct decode_wanted *
 enum sx_status sx_cuda_decode_ahead(struct sx_stream *base, struct sx_decoder *const *decoders, int n) {
     struct cuda_stream *stream;
     SX_TRY(cuda_enter(base, &stream));
-    SX_TRY(cuda_bring_begin(stream));
+    SX_TRY(cuda_bring_begin(stream, CUDA_BRING_AHEAD));
     const size_t room = (size_t)count_spans(decoders, n) + 1;
     struct decode_wanted *wanted = calloc(room, sizeof *wanted);
     struct cuda_bring_copy *copies = calloc(room, sizeof *copies);
     enum sx_status status = SX_OK;
     if (wanted && copies) {
         const int64_t n_wanted = list_wanted(stream, decoders, n, wanted);
-        const bool are_few = decode_runs_are_few(wanted, n_wanted);
-        const int64_t ticket = are_few ? 0 : cuda_bring_ticket(stream);
-        const int64_t n_copies = decode_runs_place(stream, wanted, n_wanted, are_few, copies);
+        const enum cuda_bring_way way =
+            decode_runs_are_few(wanted, n_wanted) ? CUDA_BRING_FEW : CUDA_BRING_AHEAD;
+        const int64_t ticket = way == CUDA_BRING_FEW ? 0 : cuda_bring_ticket(stream);
+        const int64_t n_copies = decode_runs_place(stream, way, wanted, n_wanted, copies);
         for (int64_t i = 0; i < n_wanted; i++)
             note_ticket(stream->device, &wanted[i], ticket);
-        status = decode_runs_issue(stream, copies, n_copies, are_few ? cuda_bring_few : cuda_bring_ahead);
+        status = decode_runs_issue(stream, way, copies, n_copies);
     }
     free(wanted);
     free(copies);

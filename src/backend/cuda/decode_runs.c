@@ -69,19 +69,13 @@ bool decode_runs_are_few(struct decode_wanted *wanted, int64_t n) {
     return bytes <= CUDA_FEW_BYTES;
 }
 
-static enum sx_status make_room(struct cuda_stream *stream, size_t bytes, bool is_own,
-                                struct sx_buffer **out_made) {
-    return is_own ? sx_buffer_create(stream->base.pool, bytes, out_made, &stream->base.error)
-                  : cuda_bring_memory(stream, bytes, out_made);
-}
-
 /* False: no memory. */
-static bool place_run(struct cuda_stream *stream, const struct decode_wanted *wanted, int64_t n, bool are_few,
-                      const uint8_t *end, struct cuda_bring_copy *copy) {
+static bool place_run(struct cuda_stream *stream, enum cuda_bring_way way, const struct decode_wanted *wanted,
+                      int64_t n, const uint8_t *end, struct cuda_bring_copy *copy) {
     const uint8_t *from = span_of(wanted)->bytes;
     const size_t bytes = (size_t)(end - from);
     struct sx_buffer *made;
-    if (make_room(stream, bytes + DECODE_SLACK_BYTES, are_few, &made) != SX_OK) {
+    if (cuda_bring_memory(stream, way, bytes + DECODE_SLACK_BYTES, &made) != SX_OK) {
         stream->base.error = (struct sx_error){0};
         return false;
     }
@@ -97,22 +91,22 @@ static bool place_run(struct cuda_stream *stream, const struct decode_wanted *wa
     return true;
 }
 
-int64_t decode_runs_place(struct cuda_stream *stream, struct decode_wanted *wanted, int64_t n, bool are_few,
-                          struct cuda_bring_copy *copies) {
+int64_t decode_runs_place(struct cuda_stream *stream, enum cuda_bring_way way, struct decode_wanted *wanted,
+                          int64_t n, struct cuda_bring_copy *copies) {
     int64_t n_copies = 0;
     sort_places(wanted, n);
     for (int64_t first = 0, in_run; first < n; first += in_run) {
         const uint8_t *end;
         in_run = find_run(wanted + first, n - first, &end);
-        if (!place_run(stream, wanted + first, in_run, are_few, end, &copies[n_copies]))
+        if (!place_run(stream, way, wanted + first, in_run, end, &copies[n_copies]))
             break;
         n_copies++;
     }
     return n_copies;
 }
 
-enum sx_status decode_runs_issue(struct cuda_stream *stream, const struct cuda_bring_copy *copies, int64_t n,
-                                 decode_bring_copies *bring) {
+enum sx_status decode_runs_issue(struct cuda_stream *stream, enum cuda_bring_way way,
+                                 const struct cuda_bring_copy *copies, int64_t n) {
     struct sx_lane *lane = stream->base.lane;
     const int64_t began_ns = sx_span_begin(lane);
     int64_t bytes = 0;
@@ -120,7 +114,7 @@ enum sx_status decode_runs_issue(struct cuda_stream *stream, const struct cuda_b
         return SX_OK;
     for (int64_t i = 0; i < n; i++)
         bytes += (int64_t)copies[i].bytes;
-    const enum sx_status status = bring(stream, copies, n);
+    const enum sx_status status = cuda_bring(stream, way, copies, n);
     sx_span_end(lane, SX_SPAN_COPY, "upload of pinned memory", began_ns, bytes, n);
     return status;
 }

@@ -58,7 +58,7 @@ static enum sx_status list_copy(struct decode_call *call, struct cuda_bring_copy
 enum sx_status decode_bring_listed(struct decode_call *call) {
     const int64_t n = call->n_copies;
     call->n_copies = 0;
-    return decode_runs_issue(call->stream, call->copies, n, cuda_bring);
+    return decode_runs_issue(call->stream, CUDA_BRING_NOW, call->copies, n);
 }
 
 /* What files were read into is copied, too: it is not much memory, and others wait to read into it. */
@@ -81,8 +81,8 @@ static enum sx_status bring_span(struct decode_call *call, const struct sx_store
     const size_t bytes = span->length_bytes + DECODE_SLACK_BYTES;
     enum sx_status status;
     if (decode_span_is_pinned(span)) {
-        SX_TRY(cuda_bring_begin(stream));
-        SX_TRY(cuda_bring_memory(stream, bytes, out_made));
+        SX_TRY(cuda_bring_begin(stream, CUDA_BRING_NOW));
+        SX_TRY(cuda_bring_memory(stream, CUDA_BRING_NOW, bytes, out_made));
         status =
             list_copy(call, (struct cuda_bring_copy){(*out_made)->data, span->bytes, span->length_bytes});
     } else {
@@ -142,13 +142,13 @@ static enum sx_status bring_runs(struct decode_inflater *inflater) {
     enum sx_status status = SX_OK;
     if (n == 0)
         goto out;
-    SX_GO(cuda_bring_begin(call->stream));
+    const enum cuda_bring_way way = decode_runs_are_few(wanted, n) ? CUDA_BRING_FEW : CUDA_BRING_NOW;
+    SX_GO(cuda_bring_begin(call->stream, way));
     SX_GO(reserve_copies(call, n));
     struct cuda_bring_copy *copies = call->copies + call->n_copies;
-    const bool are_few = decode_runs_are_few(wanted, n);
-    const int64_t n_copies = decode_runs_place(call->stream, wanted, n, are_few, copies);
-    if (are_few)
-        SX_GO(decode_runs_issue(call->stream, copies, n_copies, cuda_bring_few));
+    const int64_t n_copies = decode_runs_place(call->stream, way, wanted, n, copies);
+    if (way == CUDA_BRING_FEW)
+        SX_GO(decode_runs_issue(call->stream, way, copies, n_copies));
     else
         call->n_copies += n_copies;
 out:

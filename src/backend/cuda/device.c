@@ -213,7 +213,8 @@ enum sx_status sx_cuda_open(const struct sx_cuda_choice *choice, size_t limit_by
     }
     pthread_mutex_init(&device->lock, NULL);
     pthread_mutex_init(&device->making, NULL);
-    pthread_mutex_init(&device->bringing, NULL);
+    for (int i = 0; i < CUDA_BRING_FEW; i++)
+        pthread_mutex_init(&device->bringers[i].issuing, NULL);
     keep_memory(device->ordinal);
     device->reads_host = reads_host(device->ordinal);
     cuda_inflate_choose(device);
@@ -239,6 +240,14 @@ enum sx_status sx_cuda_open(const struct sx_cuda_choice *choice, size_t limit_by
     return SX_OK;
 }
 
+static void free_bringers(struct cuda_device *device) {
+    for (int i = 0; i < CUDA_BRING_FEW; i++) {
+        if (atomic_load(&device->bringers[i].stream))
+            cuda_stream_free(atomic_load(&device->bringers[i].stream));
+        pthread_mutex_destroy(&device->bringers[i].issuing);
+    }
+}
+
 void sx_cuda_close(const struct sx_backend *backend) {
     struct cuda_device *device = (struct cuda_device *)(uintptr_t)backend;
     if (!device)
@@ -247,8 +256,7 @@ void sx_cuda_close(const struct sx_backend *backend) {
     cuda_cache_destroy(device->cache);
     if (device->behind)
         (void)cudaStreamDestroy(device->behind);
-    if (atomic_load(&device->bringer))
-        cuda_stream_free(atomic_load(&device->bringer));
+    free_bringers(device);
     if (atomic_load(&device->keeper))
         cuda_stream_free(atomic_load(&device->keeper));
     while (device->idle) {
@@ -258,7 +266,6 @@ void sx_cuda_close(const struct sx_backend *backend) {
     }
     pthread_mutex_destroy(&device->lock);
     pthread_mutex_destroy(&device->making);
-    pthread_mutex_destroy(&device->bringing);
     sx_pool_destroy(device->budget);
     free(device);
 }
