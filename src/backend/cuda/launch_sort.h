@@ -82,11 +82,11 @@ struct cuda_sort_key {
     struct cuda_column column;
     bool descending, nulls_first;
 };
-enum { CUDA_SORT_KEYS = 32, CUDA_SORT_RUN = 1024 }; /* rows that a block sorts */
+enum { CUDA_SORT_KEYS = 32, CUDA_SORT_PREFIXES = 2, CUDA_SORT_RUN = 1024 }; /* rows that a block sorts */
 struct cuda_sort_keys {
     struct cuda_sort_key keys[CUDA_SORT_KEYS];
     int32_t n;
-    bool prefix_is_key; /* the first one has no nulls, and at most 64 bits that decide */
+    int32_t n_told; /* of the first keys: those without nulls, of at most 64 bits that decide; up to 2 */
 };
 /* The first `limit` of `rows` (at least one) rows in order, with `cuda_sort_few_bytes` of scratch memory: a
  * kernel, and one more for every doubling of CUDA_SORT_RUN rows. */

@@ -209,6 +209,12 @@ void cuda_sort_choose(struct cuda_device *device) {
     device->sort_few_rows = wanted ? strtoll(wanted, NULL, 10) : FEW_ROWS;
 }
 
+/* Whether its prefix is all of a value. */
+static bool is_told(const struct cuda_column *column) {
+    return !column->valid && column->phys != SX_PHYS_STRING && column->phys != SX_PHYS_INTERVAL &&
+           column->phys != SX_PHYS_I128 && column->phys != SX_PHYS_U128;
+}
+
 /* False: there are too many of them. */
 static bool list_keys(const struct sx_tensor *keys, const struct sx_sort_key *orders, int n_keys,
                       struct cuda_sort_keys *out) {
@@ -221,10 +227,10 @@ static bool list_keys(const struct sx_tensor *keys, const struct sx_sort_key *or
         out->keys[out->n++] =
             (struct cuda_sort_key){cuda_column_of(&keys[k]), orders[k].descending, orders[k].nulls_first};
     }
-    const struct cuda_column *first = &out->keys[0].column;
-    out->prefix_is_key = out->n > 0 && !first->valid && first->phys != SX_PHYS_STRING &&
-                         first->phys != SX_PHYS_INTERVAL && first->phys != SX_PHYS_I128 &&
-                         first->phys != SX_PHYS_U128;
+    out->n_told = 0;
+    while (out->n_told < out->n && out->n_told < CUDA_SORT_PREFIXES &&
+           is_told(&out->keys[out->n_told].column))
+        out->n_told++;
     return true;
 }
 

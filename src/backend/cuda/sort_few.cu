@@ -1,19 +1,22 @@
 /* The order of few rows, by comparing them: runs in shared memory, a block each, and then pairs of runs,
  * until there is one. A merge gives every row its place by itself: that in its own run, and as many as are in
- * front of it in the other one, which a binary search tells. 12 bytes a row are moved in a pass, and few
- * comparisons look at a column. Nothing is measured before, and nothing is waited for. */
+ * front of it in the other one, which a binary search tells. 20 bytes a row are moved in a pass, of which 16
+ * tell most rows apart: few comparisons look at a column. Nothing is measured before, and nothing is waited
+ * for. */
 #include "backend/cuda/launch_sort.h"
 #include "backend/cuda/sort_kernel.h"
 
-constexpr int RUN = int(CUDA_SORT_RUN), EACH = RUN / int(CUDA_THREADS);
+/* A thread a row. */
+constexpr int RUN = int(CUDA_SORT_RUN);
 
 /* ---- comparing ---- */
 
 /* A number of 64 bits that never goes down where values go up. */
-__device__ static inline uint64_t value_prefix(const struct cuda_column &column, int64_t row) {
+__device__ static inline uint64_t value_prefix(const struct cuda_column &column, int64_t row,
+                                               int64_t skipped) {
     const sx_u128 middle = (sx_u128)1 << 127, reach = (sx_u128)1 << 63;
     if (column.phys == SX_PHYS_STRING)
-        return string_bits(string_at(column, row), 0, 64);
+        return string_bits(string_at(column, row), skipped, 64);
     const sx_u128 code = code_of(column, row);
     switch (column.phys) {
     case SX_PHYS_I128:
@@ -26,15 +29,30 @@ __device__ static inline uint64_t value_prefix(const struct cuda_column &column,
     }
 }
 
-/* Of the first key: a row whose prefix is smaller comes first. */
-__device__ static inline uint64_t row_prefix(const struct cuda_sort_keys &keys, int64_t row) {
-    if (keys.n == 0)
-        return 0;
-    const struct cuda_sort_key &key = keys.keys[0];
+/* A row whose prefix of a key is smaller comes first. `skipped` bits of a string are in front of its prefix.
+ */
+__device__ static inline uint64_t key_prefix(const struct cuda_sort_key &key, int64_t row, int64_t skipped) {
     if (!cuda_is_valid(key.column, row))
         return key.nulls_first ? 0 : UINT64_MAX;
-    const uint64_t prefix = value_prefix(key.column, row);
+    const uint64_t prefix = value_prefix(key.column, row, skipped);
     return key.descending ? ~prefix : prefix;
+}
+
+struct few_prefix {
+    uint64_t high, low;
+};
+
+/* Of the first key, and of what decides behind its prefix. */
+__device__ static inline struct few_prefix row_prefix(const struct cuda_sort_keys &keys, int64_t row) {
+    struct few_prefix prefix = {0, 0};
+    if (keys.n == 0)
+        return prefix;
+    prefix.high = key_prefix(keys.keys[0], row, 0);
+    if (keys.n_told == 0 && keys.keys[0].column.phys == SX_PHYS_STRING)
+        prefix.low = key_prefix(keys.keys[0], row, 64);
+    else if (keys.n_told > 0 && keys.n > 1)
+        prefix.low = key_prefix(keys.keys[1], row, 0);
+    return prefix;
 }
 
 /* -1, 0, 1 */
@@ -56,9 +74,9 @@ __device__ static inline int compare_values(const struct cuda_column &column, in
     return x == y ? 0 : x < y ? -1 : 1;
 }
 
-/* By the keys that the prefix does not tell, and then by the rows' numbers. */
+/* By the keys that prefixes do not tell, and then by the rows' numbers. */
 __device__ static inline bool keys_before(const struct cuda_sort_keys &keys, uint32_t a, uint32_t b) {
-    for (int k = keys.prefix_is_key; k < keys.n; k++) {
+    for (int k = keys.n_told; k < keys.n; k++) {
         const struct cuda_sort_key &key = keys.keys[k];
         const bool has_a = cuda_is_valid(key.column, a), has_b = cuda_is_valid(key.column, b);
         if (has_a != has_b)
@@ -70,27 +88,41 @@ __device__ static inline bool keys_before(const struct cuda_sort_keys &keys, uin
     return a < b;
 }
 
-struct few_row {
-    uint64_t prefix;
-    uint32_t row;
+/* By places. */
+struct few_rows {
+    uint64_t *high, *low;
+    uint32_t *rows;
 };
 
-__device__ static inline bool comes_before(const struct cuda_sort_keys &keys, const struct few_row &a,
-                                           const struct few_row &b) {
-    return a.prefix != b.prefix ? a.prefix < b.prefix : keys_before(keys, a.row, b.row);
+__device__ static inline void few_move(const struct few_rows &to, int64_t place, const struct few_rows &from,
+                                       int64_t i) {
+    to.high[place] = from.high[i];
+    to.low[place] = from.low[i];
+    to.rows[place] = from.rows[i];
+}
+
+/* Whether the row of place `at` comes before this one. */
+__device__ static inline bool comes_before(const struct cuda_sort_keys &keys, const struct few_rows &all,
+                                           int64_t at, const struct few_prefix &prefix, uint32_t row) {
+    const uint64_t high = all.high[at];
+    if (high != prefix.high)
+        return high < prefix.high;
+    const uint64_t low = all.low[at];
+    return low != prefix.low ? low < prefix.low : keys_before(keys, all.rows[at], row);
 }
 
 /* ---- merging ---- */
 
 /* Where row i goes when its run of `width` rows is merged with the one beside it, of `n` rows in all. */
-__device__ static inline int64_t place_of(const struct cuda_sort_keys &keys, const uint64_t *prefixes,
-                                          const uint32_t *rows, int64_t n, int64_t width, int64_t i) {
+__device__ static inline int64_t place_of(const struct cuda_sort_keys &keys, const struct few_rows &all,
+                                          int64_t n, int64_t width, int64_t i) {
     const int64_t run = i / width, begin = (run ^ 1) * width;
-    const struct few_row mine = {prefixes[i], rows[i]};
+    const struct few_prefix prefix = {all.high[i], all.low[i]};
+    const uint32_t row = all.rows[i];
     int64_t low = begin < n ? begin : n, high = begin + width < n ? begin + width : n;
     while (low < high) {
         const int64_t middle = low + (high - low) / 2;
-        if (comes_before(keys, {prefixes[middle], rows[middle]}, mine))
+        if (comes_before(keys, all, middle, prefix, row))
             low = middle + 1;
         else
             high = middle;
@@ -100,82 +132,78 @@ __device__ static inline int64_t place_of(const struct cuda_sort_keys &keys, con
 }
 
 struct few_run {
-    uint64_t prefixes[2][RUN];
-    uint32_t rows[2][RUN];
+    uint64_t high[RUN], low[RUN];
+    uint32_t rows[RUN];
 };
 
-/* A block's run into order; which of the two halves has it. */
-__device__ static inline int sort_run(const struct cuda_sort_keys &keys, struct few_run &run, int n) {
+__device__ static inline struct few_rows rows_of(struct few_run &run) {
+    return {run.high, run.low, run.rows};
+}
+
+/* A block's run into order; which of the two has it. */
+__device__ static inline int sort_run(const struct cuda_sort_keys &keys, struct few_run runs[2], int n) {
+    const int i = (int)threadIdx.x;
     int from = 0;
     for (int width = 1; width < n; width *= 2, from ^= 1) {
         __syncthreads();
-        for (int k = 0; k < EACH; k++) {
-            const int i = k * (int)CUDA_THREADS + (int)threadIdx.x;
-            if (i >= n)
-                break;
-            const int64_t to = place_of(keys, run.prefixes[from], run.rows[from], n, width, i);
-            run.prefixes[from ^ 1][to] = run.prefixes[from][i];
-            run.rows[from ^ 1][to] = run.rows[from][i];
-        }
+        const struct few_rows all = rows_of(runs[from]);
+        if (i < n)
+            few_move(rows_of(runs[from ^ 1]), place_of(keys, all, n, width, i), all, i);
     }
     __syncthreads();
     return from;
 }
 
 /* `order` not NULL: this is all, and the first `limit` rows go there. */
-__global__ void sort_runs(const __grid_constant__ struct cuda_sort_keys keys, int64_t rows, int64_t limit,
-                          uint64_t *out_prefixes, uint32_t *out_rows, int64_t *order) {
-    __shared__ struct few_run run;
+__global__ void __launch_bounds__(RUN)
+    sort_runs(const __grid_constant__ struct cuda_sort_keys keys, int64_t rows, int64_t limit,
+              struct few_rows out, int64_t *order) {
+    __shared__ struct few_run runs[2];
     const int64_t first = (int64_t)blockIdx.x * RUN;
-    const int n = rows - first < RUN ? (int)(rows - first) : (int)RUN;
-    for (int i = (int)threadIdx.x; i < n; i += CUDA_THREADS) {
-        run.prefixes[0][i] = row_prefix(keys, first + i);
-        run.rows[0][i] = (uint32_t)(first + i);
+    const int n = rows - first < RUN ? (int)(rows - first) : (int)RUN, i = (int)threadIdx.x;
+    if (i < n) {
+        const struct few_prefix prefix = row_prefix(keys, first + i);
+        runs[0].high[i] = prefix.high;
+        runs[0].low[i] = prefix.low;
+        runs[0].rows[i] = (uint32_t)(first + i);
     }
-    const int at = sort_run(keys, run, n);
-    for (int i = (int)threadIdx.x; i < n; i += CUDA_THREADS) {
-        if (order && i < limit)
-            order[i] = run.rows[at][i];
-        if (order)
-            continue;
-        out_prefixes[first + i] = run.prefixes[at][i];
-        out_rows[first + i] = run.rows[at][i];
-    }
+    const int at = sort_run(keys, runs, n);
+    if (order && i < n && i < limit)
+        order[i] = runs[at].rows[i];
+    if (!order && i < n)
+        few_move(out, first + i, rows_of(runs[at]), i);
 }
 
 __global__ void merge_runs(const __grid_constant__ struct cuda_sort_keys keys, int64_t n, int64_t width,
-                           int64_t limit, const uint64_t *prefixes, const uint32_t *rows,
-                           uint64_t *out_prefixes, uint32_t *out_rows, int64_t *order) {
+                           int64_t limit, struct few_rows from, struct few_rows out, int64_t *order) {
     for (int64_t i = cuda_thread(); i < n; i += cuda_threads()) {
-        const int64_t to = place_of(keys, prefixes, rows, n, width, i);
+        const int64_t to = place_of(keys, from, n, width, i);
         if (order && to < limit)
-            order[to] = rows[i];
-        if (order)
-            continue;
-        out_prefixes[to] = prefixes[i];
-        out_rows[to] = rows[i];
+            order[to] = from.rows[i];
+        if (!order)
+            few_move(out, to, from, i);
     }
 }
 
 extern "C" {
 
 size_t cuda_sort_few_bytes(int64_t rows) {
-    return rows <= RUN ? 0 : (size_t)rows * 2 * (sizeof(uint64_t) + sizeof(uint32_t));
+    return rows <= RUN ? 0 : (size_t)rows * 2 * (2 * sizeof(uint64_t) + sizeof(uint32_t));
 }
 
 void cuda_sort_few(cudaStream_t stream, const struct cuda_sort_keys *keys, int64_t rows, int64_t limit,
                    void *scratch, int64_t *out_order) {
-    uint64_t *prefixes[2] = {(uint64_t *)scratch, (uint64_t *)scratch + rows};
-    uint32_t *numbers[2] = {(uint32_t *)(prefixes[0] + 2 * rows),
-                            (uint32_t *)(prefixes[0] + 2 * rows) + rows};
+    uint64_t *const words = (uint64_t *)scratch;
+    uint32_t *const numbers = (uint32_t *)(words + 4 * rows);
+    const struct few_rows halves[2] = {{words, words + rows, numbers},
+                                       {words + 2 * rows, words + 3 * rows, numbers + rows}};
     int64_t *const no_order = nullptr;
     const unsigned blocks = (unsigned)((rows + RUN - 1) / RUN);
-    SX_LAUNCH(sort_runs, blocks, CUDA_THREADS, 0, stream, *keys, rows, limit, prefixes[0], numbers[0],
+    SX_LAUNCH(sort_runs, blocks, RUN, 0, stream, *keys, rows, limit, halves[0],
               blocks == 1 ? out_order : no_order);
     int from = 0;
     for (int64_t width = RUN; width < rows; width *= 2, from ^= 1)
         SX_LAUNCH(merge_runs, cuda_blocks(rows), CUDA_THREADS, 0, stream, *keys, rows, width, limit,
-                  prefixes[from], numbers[from], prefixes[from ^ 1], numbers[from ^ 1],
-                  2 * width >= rows ? out_order : no_order);
+                  halves[from], halves[from ^ 1], 2 * width >= rows ? out_order : no_order);
 }
 }
