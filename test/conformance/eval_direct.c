@@ -6,7 +6,7 @@
 #include "backend/cpu/cpu.h"
 #include "eval_expect.h"
 
-enum { MOST_COLUMNS = 12, MOST_CONSTANTS = 12, MOST_STEPS = MOST_COLUMNS + MOST_CONSTANTS, MOST_OUTPUTS = 8 };
+enum { MOST_COLUMNS = 12, MOST_CONSTANTS = 40, MOST_STEPS = MOST_COLUMNS + MOST_CONSTANTS, MOST_OUTPUTS = 8 };
 
 #define TYPE(name) ((struct sx_type){SX_TYPE_##name, 0, 0})
 
@@ -31,10 +31,39 @@ static void release(struct direct *d) {
     }
 }
 
+/* Strings about as long as a view has bytes; of few letters, so that many are equal or begin alike. */
+static uint32_t make_text(struct conformance *c, char *text) {
+    static const uint32_t lengths[] = {0, 1, 3, 4, 5, 8, 12, 13, 17};
+    const uint64_t random = conformance_random(c);
+    const uint32_t length = lengths[random % (sizeof lengths / sizeof lengths[0])];
+    for (uint32_t i = 0; i < length; i++)
+        text[i] = (char)('a' + (random >> 8 & 1) * i % 2);
+    if (random >> 16 & 3 && length > 0)
+        return length;
+    const uint32_t at = length > 1 ? (uint32_t)(random >> 32) % (length - 1) : 0;
+    if (length > 1 && random >> 24 & 1)
+        memcpy(text + at, "\xc3\xa4", 2);
+    else if (length > 0)
+        text[at] = random >> 25 & 1 ? 'z' : 0;
+    return length;
+}
+
+static enum sx_status fill_strings(struct conformance *c, int64_t rows, struct sx_tensor *out) {
+    enum { MOST_BYTES = 20 };
+    SX_TRY(sx_buffer_create(c->pool, (size_t)rows * MOST_BYTES + 1, &out->heap, &c->error));
+    for (int64_t i = 0; i < rows; i++) {
+        char *text = (char *)out->heap->data + i * MOST_BYTES;
+        ((struct sx_string *)out->values)[i] = sx_string_make(text, make_text(c, text));
+    }
+    return SX_OK;
+}
+
 /* Small values, such that sums and products of a few fit all types but BOOL. */
 static enum sx_status fill(struct conformance *c, struct sx_type type, int64_t rows, struct sx_tensor *out) {
     const int64_t below = type.id == SX_TYPE_BOOL ? 2 : 200;
     SX_TRY(sx_tensor_create(c->pool, type, rows, false, out, &c->error));
+    if (type.id == SX_TYPE_VARCHAR)
+        return fill_strings(c, rows, out);
     for (int64_t i = 0; i < rows; i++) {
         const int64_t value = (int64_t)(conformance_random(c) % (uint64_t)below) - (below > 2 ? 100 : 0);
         switch (type.id) {
@@ -78,6 +107,11 @@ static void add_constant(struct direct *d, struct sx_type type, int64_t value) {
         constant->v.i64 = value;
 }
 
+static void add_text(struct direct *d, const char *text, uint32_t length) {
+    d->constants[d->program.n_constants++] =
+        (struct sx_scalar){.type = TYPE(VARCHAR), .v.text = {text, length}};
+}
+
 /* Behind all columns and constants; its register. */
 static int32_t add_step(struct direct *d, enum sx_function function, struct sx_type type, int32_t a,
                         int32_t b, int32_t e) {
@@ -85,6 +119,15 @@ static int32_t add_step(struct direct *d, enum sx_function function, struct sx_t
     d->instructions[at] = (struct sx_instruction){
         .function = function, .type = type, .arguments = {a, b, e}, .mask = SX_NO_REGISTER};
     return d->program.n_inputs + d->program.n_constants + at;
+}
+
+/* Whether a value is one of the last `n` constants. */
+static int32_t add_list(struct direct *d, int32_t value, int32_t n) {
+    const int32_t reg = add_step(d, SX_FN_IN_LIST, TYPE(BOOL), value, 0, 0);
+    struct sx_instruction *step = &d->instructions[d->program.n_instructions - 1];
+    step->list_first = d->program.n_constants - n;
+    step->list_count = n;
+    return reg;
 }
 
 static void add_output(struct direct *d, int32_t reg) {
@@ -156,7 +199,7 @@ static void compare(struct conformance *c, struct direct *d, bool select, bool f
 
 /* Every kind of step, of numbers of `type`; but DOUBLEs are not compared. */
 static enum sx_status check_steps(struct conformance *c, struct sx_stream *cpu, struct sx_type type,
-                                  int64_t rows, enum layout layout) {
+                                  int64_t rows, enum layout layout, int n_listed) {
     enum { A, B, P, N, TIMES, LEAST };
     struct direct d;
     enum sx_status status;
@@ -167,6 +210,8 @@ static enum sx_status check_steps(struct conformance *c, struct sx_stream *cpu, 
     SX_GO(add_column(c, &d, TYPE(I32), FLAT));
     add_constant(&d, type, 3);
     add_constant(&d, TYPE(I64), -20);
+    for (int k = 0; k < n_listed; k++)
+        add_constant(&d, type, k % 2 ? 7 * k : -k);
     const int32_t sum = add_step(&d, SX_FN_ADD, type, A, B, 0);
     const int32_t product = add_step(&d, SX_FN_MUL, type, A, TIMES, 0);
     const int32_t difference = add_step(&d, SX_FN_SUB, type, sum, product, 0);
@@ -178,16 +223,60 @@ static enum sx_status check_steps(struct conformance *c, struct sx_stream *cpu, 
     const int32_t enough = add_step(&d, SX_FN_GE, TYPE(BOOL), wide, LEAST, 0);
     const int32_t either = add_step(&d, SX_FN_OR, TYPE(BOOL), not_both, enough, 0);
     const int32_t chosen = add_step(&d, SX_FN_CHOOSE, type, enough, difference, B);
+    const int32_t is_listed = add_list(&d, A, n_listed);
     const int32_t truth = add_step(&d, SX_FN_IS_TRUE, TYPE(BOOL), either, 0, 0);
     add_output(&d, difference);
     add_output(&d, chosen);
     add_output(&d, wide);
     add_output(&d, truth);
+    add_output(&d, is_listed);
     compare(c, &d, false, false, "steps");
     d.program.n_outputs = 0;
     add_output(&d, either);
     add_output(&d, less);
     compare(c, &d, true, false, "tests");
+out:
+    release(&d);
+    return status;
+}
+
+/* Strings and parts of them compared, with a pattern and places that k chooses, some at random. */
+static enum sx_status check_strings(struct conformance *c, struct sx_stream *cpu, int64_t rows,
+                                    enum layout layout, int k) {
+    static const char *const patterns[] = {
+        "a", "ab", "abab", "ababababab", "abababababab", "ababababababa", "", "aa", "\xc3\xa4", "a\xc3\xa4"};
+    static const int64_t starts[] = {1, 1, 2, 4, 5, 12, 13, -2, 0, INT64_C(1) << 40},
+                         wanted[] = {2, 4, 5, 1, 0, 12, 13, -3, 8, INT64_C(1) << 31};
+    enum { A, B, PATTERN, START, WANTED, MOST_LISTED = 20, ROOM = 20, FAILING = 9 };
+    const char *const pattern = patterns[k];
+    const bool is_random = k % 2 && k < 7;
+    const int n_listed = k % 3 == 2 ? MOST_LISTED : 4;
+    char texts[MOST_LISTED][ROOM];
+    struct direct d;
+    enum sx_status status;
+    if (k == FAILING && rows != 1)
+        return SX_OK;
+    begin(&d, cpu, rows);
+    SX_GO(add_column(c, &d, TYPE(VARCHAR), layout));
+    SX_GO(add_column(c, &d, TYPE(VARCHAR), FLAT));
+    add_text(&d, pattern, (uint32_t)strlen(pattern));
+    add_constant(&d, TYPE(I64), starts[is_random ? conformance_random(c) % 9 : (uint64_t)k]);
+    add_constant(&d, TYPE(I64), wanted[is_random ? conformance_random(c) % 9 : (uint64_t)k]);
+    for (int i = 0; i < n_listed; i++)
+        add_text(&d, texts[i], make_text(c, texts[i]));
+    const int32_t part = add_step(&d, SX_FN_SUBSTRING, TYPE(VARCHAR), A, START, WANTED);
+    add_output(&d, add_step(&d, SX_FN_EQ, TYPE(BOOL), part, PATTERN, 0));
+    add_output(&d, add_list(&d, part, n_listed));
+    add_output(&d, add_list(&d, B, n_listed));
+    add_output(&d, add_step(&d, SX_FN_EQ, TYPE(BOOL), A, B, 0));
+    add_output(&d, add_step(&d, SX_FN_NE, TYPE(BOOL), B, PATTERN, 0));
+    add_output(&d, add_step(&d, SX_FN_PREFIX, TYPE(BOOL), B, PATTERN, 0));
+    add_output(&d, add_step(&d, SX_FN_PREFIX, TYPE(BOOL), B, A, 0));
+    compare(c, &d, false, k == FAILING, "strings");
+    d.program.n_outputs = 1;
+    compare(c, &d, true, k == FAILING, "a test of a part");
+    d.outputs[0] = part;
+    compare(c, &d, false, k == FAILING, "parts");
 out:
     release(&d);
     return status;
@@ -286,7 +375,11 @@ static enum sx_status check_rows(struct conformance *c, struct sx_stream *cpu, i
     static const enum sx_type_id ids[] = {SX_TYPE_I64, SX_TYPE_I128, SX_TYPE_F64};
     for (size_t t = 0; t < sizeof ids / sizeof ids[0]; t++)
         for (int layout = 0; layout < N_LAYOUTS; layout++)
-            SX_TRY(check_steps(c, cpu, (struct sx_type){.id = ids[t]}, rows, (enum layout)layout));
+            SX_TRY(check_steps(c, cpu, (struct sx_type){.id = ids[t]}, rows, (enum layout)layout,
+                               layout == CODED ? 20 : 5));
+    for (int k = 0; k < 10; k++)
+        for (int layout = 0; layout < N_LAYOUTS; layout++)
+            SX_TRY(check_strings(c, cpu, rows, (enum layout)layout, k));
     SX_TRY(check_dropped(c, cpu, rows, true, false));
     SX_TRY(check_dropped(c, cpu, rows, true, true));
     SX_TRY(check_dropped(c, cpu, rows, false, true));

@@ -31,10 +31,12 @@ static bool is_direct(const struct cuda_eval_step *step) {
                step->kind == CUDA_EVAL_I128;
     case CUDA_EVAL_EQ:
     case CUDA_EVAL_NE:
+        return step->kind == CUDA_EVAL_I64 || step->kind == CUDA_EVAL_I128 || step->kind == CUDA_EVAL_STRING;
     case CUDA_EVAL_LT:
     case CUDA_EVAL_LE: return step->kind == CUDA_EVAL_I64 || step->kind == CUDA_EVAL_I128;
+    case CUDA_EVAL_IN_LIST: return cuda_eval_list_is_quick(step->kind, step->place);
     case CUDA_EVAL_RESIZE: return is_number(step->kind) && is_number(step->to);
-    case CUDA_EVAL_LOAD:
+    case CUDA_EVAL_LOAD: return is_number(step->to) || step->to == CUDA_EVAL_STRING;
     case CUDA_EVAL_LOAD_TABLE:
     case CUDA_EVAL_CHOOSE: return is_number(step->to);
     case CUDA_EVAL_STORE: return is_number(step->kind);
@@ -42,7 +44,9 @@ static bool is_direct(const struct cuda_eval_step *step) {
     case CUDA_EVAL_AND:
     case CUDA_EVAL_OR:
     case CUDA_EVAL_NOT:
-    case CUDA_EVAL_IS_TRUE: return true;
+    case CUDA_EVAL_IS_TRUE:
+    case CUDA_EVAL_PREFIX:
+    case CUDA_EVAL_SUBSTRING: return true;
     default: return false;
     }
 }
@@ -60,12 +64,18 @@ static bool list(int32_t *listed, int32_t *n, int32_t room, int32_t *place) {
     return true;
 }
 
+/* Whether its value here is what it is on the device, too. */
+static bool is_whole(const struct sx_scalar *constant) {
+    return !constant->is_null &&
+           (constant->type.id != SX_TYPE_VARCHAR || constant->v.text.length_bytes <= SX_STRING_INLINE_BYTES);
+}
+
 /* Constants have numbers below 0. */
 static bool list_constant(const struct sx_eval *eval, struct eval_direct *direct, int32_t *argument) {
     int32_t at = -1 - *argument;
     if (*argument >= 0 || *argument == CUDA_EVAL_NO_SLOT)
         return true;
-    if (eval->program->constants[at].is_null ||
+    if (!is_whole(&eval->program->constants[at]) ||
         !list(direct->constants, &direct->n_constants, CUDA_EVAL_DIRECT_CONSTANTS, &at))
         return false;
     direct->run.constants[at] = eval->host_constants[-1 - *argument];

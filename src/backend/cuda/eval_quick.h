@@ -5,6 +5,7 @@
 
 #include "backend/cuda/eval_frame.h"
 #include "backend/cuda/eval_number.h"
+#include "backend/cuda/eval_quick_string.h"
 
 /* ---- operations that see NULLs ---- */
 
@@ -140,7 +141,7 @@ __device__ __forceinline__ void eval_quick_compared(eval_frame<LEVEL, ROWS, RUN>
     }
 }
 
-/* Of integers and decimals, dates and the like. False: of another kind. */
+/* Of integers and decimals, dates and the like, and whether strings are equal. False: of another kind. */
 template <int LEVEL, int ROWS, typename RUN>
 __device__ __forceinline__ bool eval_quick_comparison(eval_frame<LEVEL, ROWS, RUN> &frame, const RUN &run,
                                                       const struct cuda_eval_step &step) {
@@ -152,6 +153,26 @@ __device__ __forceinline__ bool eval_quick_comparison(eval_frame<LEVEL, ROWS, RU
         if (step.kind == CUDA_EVAL_I128) {
             eval_quick_compared<sx_i128>(frame, run, step);
             return true;
+        }
+    if constexpr (LEVEL >= CUDA_EVAL_WIDE)
+        if (step.kind == CUDA_EVAL_STRING && (step.op == CUDA_EVAL_EQ || step.op == CUDA_EVAL_NE)) {
+            eval_quick_views(frame, run, step);
+            return true;
+        }
+    return false;
+}
+
+/* ---- strings ---- */
+
+/* False: not one of these. */
+template <int LEVEL, int ROWS, typename RUN>
+__device__ __forceinline__ bool eval_quick_string(eval_frame<LEVEL, ROWS, RUN> &frame, const RUN &run,
+                                                  const struct cuda_eval_step &step) {
+    if constexpr (LEVEL >= CUDA_EVAL_WIDE)
+        switch (step.op) {
+        case CUDA_EVAL_PREFIX: eval_quick_prefix(frame, run, step); return true;
+        case CUDA_EVAL_SUBSTRING: eval_quick_part(frame, run, step); return true;
+        default: break;
         }
     return false;
 }
@@ -190,7 +211,8 @@ __device__ __forceinline__ bool eval_quick(eval_frame<LEVEL, ROWS, RUN> &frame, 
                               result->value = eval_resize<LEVEL>(step, values[0], result);
                       });
         return true;
-    default: return false;
+    case CUDA_EVAL_IN_LIST: return eval_quick_list(frame, run, step);
+    default: return eval_quick_string(frame, run, step);
     }
 }
 

@@ -5,6 +5,7 @@
 #ifdef SX_CUDA_EMULATED
 #include "kernel_emulator.h"
 #define SX_UNROLL
+#define SX_ROLL
 #define SX_ALLOW_SHARED(kernel, bytes) ((void)(bytes))
 #define SX_BARRIER(number, threads)    __syncthreads()
 #define SX_PREFETCH(address)           ((void)(address))
@@ -18,6 +19,8 @@
     (void)cudaFuncSetAttribute((kernel), cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(bytes))
 /* In front of a loop whose count is known to the compiler. */
 #define SX_UNROLL               _Pragma("unroll")
+/* Of one whose copies would take registers from what is around it. */
+#define SX_ROLL                 _Pragma("unroll 1")
 #define SX_DYNAMIC_SHARED(name) extern __shared__ __align__(16) unsigned char name[]
 /* A barrier that warps may come to from different places of the code, which __syncthreads does not allow. */
 #define SX_BARRIER(number, threads) \

@@ -6,6 +6,7 @@
 #include <cuda_runtime_api.h>
 
 #include "backend/cuda/column.h"
+#include "tensor/semantics.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -130,6 +131,12 @@ struct cuda_eval_step {
     sx_u128 high;
 };
 
+/* Whether IN_LIST of so many values of a kind compares them one by one. */
+SX_BOTH bool cuda_eval_list_is_quick(int kind, int32_t n) {
+    enum { MOST = 16 };
+    return n <= MOST && (kind <= CUDA_EVAL_U64 || (kind >= CUDA_EVAL_I128 && kind <= CUDA_EVAL_STRING));
+}
+
 /* Of a slot: the narrow kernel's have `low` only. */
 struct cuda_eval_value {
     uint64_t low, high;
@@ -178,7 +185,8 @@ struct cuda_eval_run {
 
 /* A run of few steps of the common kinds over columns without NULLs, all of it an argument of the kernel:
  * nothing goes to the device before. Steps are LOAD (of tables by code, too: a DICT column), STORE, TEST,
- * ADD, SUB, MUL, RESIZE, comparisons of numbers, AND, OR, NOT, CHOOSE and IS_TRUE; none gives NULL. */
+ * ADD, SUB, MUL, RESIZE, comparisons of numbers, EQ and NE of strings, PREFIX, SUBSTRING, IN_LIST of few
+ * values, AND, OR, NOT, CHOOSE and IS_TRUE; none gives NULL. Constants that are strings are their views. */
 enum { CUDA_EVAL_DIRECT_STEPS = 20, CUDA_EVAL_DIRECT_COLUMNS = 8, CUDA_EVAL_DIRECT_CONSTANTS = 8 };
 struct cuda_eval_direct {
     struct cuda_eval_step steps[CUDA_EVAL_DIRECT_STEPS];
