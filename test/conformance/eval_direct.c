@@ -38,13 +38,14 @@ static uint32_t make_text(struct conformance *c, char *text) {
     const uint32_t length = lengths[random % (sizeof lengths / sizeof lengths[0])];
     for (uint32_t i = 0; i < length; i++)
         text[i] = (char)('a' + (random >> 8 & 1) * i % 2);
-    if (random >> 16 & 3 && length > 0)
+    if (random >> 16 & 3 || length == 0)
         return length;
     const uint32_t at = length > 1 ? (uint32_t)(random >> 32) % (length - 1) : 0;
-    if (length > 1 && random >> 24 & 1)
-        memcpy(text + at, "\xc3\xa4", 2);
-    else if (length > 0)
-        text[at] = random >> 25 & 1 ? 'z' : 0;
+    text[at] = random >> 25 & 1 ? 'z' : 0;
+    if (length > 1 && random >> 24 & 1) {
+        text[at] = '\xc3';
+        text[at + 1] = '\xa4';
+    }
     return length;
 }
 
