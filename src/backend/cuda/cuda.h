@@ -228,7 +228,7 @@ SX_MUST_CHECK enum sx_status cuda_select(struct cuda_stream *stream, const uint8
 
 /* ---- bring.c ---- */
 
-/* In front of the two below. */
+/* In front of the two below; few bytes need it not. */
 SX_MUST_CHECK enum sx_status cuda_bring_begin(struct cuda_stream *stream, enum cuda_bring_way way);
 /* Memory for what is brought that way; but for few bytes other streams may see it. */
 SX_MUST_CHECK enum sx_status cuda_bring_memory(struct cuda_stream *stream, enum cuda_bring_way way,

@@ -225,6 +225,13 @@ static enum sx_status wait_after(struct cuda_stream *stream, enum sx_status fail
     return failed;
 }
 
+/* The stream has waited for it, and the caller for the stream. */
+static void end_ahead(const struct decode_call *call) {
+    for (int r = 0; r < call->n_reads; r++)
+        for (int p = 0; p < call->reads[r].n_parts; p++)
+            decode_ahead_end(call->stream, call->reads[r].parts[p].decoder);
+}
+
 static enum sx_status run(struct decode_call *call) {
     struct cuda_stream *stream = call->stream;
     call->outer_describe = stream->describe_fault;
@@ -233,6 +240,7 @@ static enum sx_status run(struct decode_call *call) {
     stream->fault_context = call;
     enum sx_status status = issue(call);
     status = status == SX_OK ? cuda_sync_counters(stream, "pages decoded") : wait_after(stream, status);
+    end_ahead(call);
     decode_images_end(call, status == SX_OK);
     if (status == SX_OK)
         status = finish(call);
@@ -257,9 +265,6 @@ static enum sx_status try_decode(struct cuda_stream *stream, const struct sx_col
         status = run(&call);
     else
         status = sx_error_set(&stream->base.error, SX_OUT_OF_MEMORY, "no memory for a decode");
-    for (int r = 0; r < n_reads; r++)
-        for (int p = 0; p < reads[r].n_parts; p++)
-            decode_ahead_end(stream, reads[r].parts[p].decoder);
     if (status == SX_OK)
         advance(&call);
     *out_place = call.place;
