@@ -448,14 +448,20 @@ static bool wait_for_memory(struct sx_scan *scan, bool alone) {
 }
 
 /* Reads the batch on this thread, again and again while memory lacks: later batches must not come to this
- * caller before. Leaves *out_group NULL when there is nothing in it, or the scan has ended. */
-static enum sx_status read_here(struct sx_scan *scan, int batch, struct scan_group **out_group,
+ * caller before. Leaves *out_group NULL when there is nothing in it, or the scan has ended. A caller that may
+ * not wait has no memory then, but others may: the scan goes on. */
+static enum sx_status read_here(struct sx_scan *scan, int batch, bool may_wait, struct scan_group **out_group,
                                 struct sx_error *error) {
     for (;;) {
         bool alone = scan->n_taken + scan->n_ready + scan->n_reading == 0;
         enum sx_status status = scan_read_claimed(scan, batch, out_group, error);
         if (status != SX_OUT_OF_MEMORY)
             return status;
+        if (!may_wait) {
+            scan_give_back(scan, batch);
+            pthread_cond_broadcast(&scan->changed);
+            return status;
+        }
         if (!wait_for_memory(scan, alone))
             break;
         *error = (struct sx_error){0};
@@ -472,8 +478,9 @@ static enum sx_status read_here(struct sx_scan *scan, int batch, struct scan_gro
     return SX_OUT_OF_MEMORY;
 }
 
-/* Under the lock. *out_group NULL: the end. */
-static enum sx_status take_next(struct sx_scan *scan, struct scan_group **out_group, struct sx_error *error) {
+/* Under the lock. *out_group NULL: the end, or what only a wait would bring. */
+static enum sx_status take_next(struct sx_scan *scan, bool may_wait, struct scan_group **out_group,
+                                struct sx_error *error) {
     for (;;) {
         if (scan_is_cancelled(scan))
             return sx_error_set(error, SX_CANCELLED, "the query was cancelled");
@@ -486,10 +493,10 @@ static enum sx_status take_next(struct sx_scan *scan, struct scan_group **out_gr
             return SX_OK;
         int batch = scan->n_ahead > 0 ? -1 : scan_peek(scan);
         if (batch >= 0) {
-            SX_TRY(read_here(scan, batch, out_group, error));
+            SX_TRY(read_here(scan, batch, may_wait, out_group, error));
             if (*out_group)
                 return SX_OK;
-        } else if (scan->n_reading == 0) {
+        } else if (scan->n_reading == 0 || !may_wait) {
             return SX_OK;
         } else {
             wait_changed(scan, "a row group is being read");
@@ -497,12 +504,15 @@ static enum sx_status take_next(struct sx_scan *scan, struct scan_group **out_gr
     }
 }
 
-enum sx_status sx_scan_next(struct sx_scan *scan, struct sx_row_group **out_group, struct sx_error *error) {
+static enum sx_status next(struct sx_scan *scan, bool may_wait, struct sx_row_group **out_group,
+                           struct sx_error *error) {
     struct sx_error own = {0};
     struct scan_group *group = NULL;
     pthread_mutex_lock(&scan->storage->lock);
     scan->is_started = true;
-    enum sx_status status = take_next(scan, &group, &own);
+    enum sx_status status = take_next(scan, may_wait, &group, &own);
+    if (status == SX_OUT_OF_MEMORY && !may_wait && scan->error.status == SX_OK)
+        status = SX_OK;
     if (group)
         scan->n_taken++;
     pthread_mutex_unlock(&scan->storage->lock);
@@ -517,6 +527,11 @@ enum sx_status sx_scan_next(struct sx_scan *scan, struct sx_row_group **out_grou
     return SX_OK;
 }
 
+enum sx_status sx_scan_next(struct sx_scan *scan, struct sx_row_group **out_group, struct sx_error *error) {
+    return next(scan, true, out_group, error);
+}
+
+/* Never waits: it may be the caller who has what others wait for. */
 enum sx_status sx_scan_next_early(struct sx_scan *scan, struct sx_row_group **out_group,
                                   struct sx_error *error) {
     const struct sx_pool_usage usage = sx_pool_usage(scan->storage->pool);
@@ -526,7 +541,7 @@ enum sx_status sx_scan_next_early(struct sx_scan *scan, struct sx_row_group **ou
     *out_group = NULL;
     if (!is_warm || (usage.limit_bytes > 0 && usage.used_bytes > usage.limit_bytes / 2))
         return SX_OK;
-    return sx_scan_next(scan, out_group, error);
+    return next(scan, false, out_group, error);
 }
 
 void sx_row_group_release(struct sx_row_group *first) {

@@ -225,6 +225,38 @@ static void test_little_memory(struct table *table) {
     free(taken.rows);
 }
 
+static size_t used_by(struct fixture *fixture, struct sx_scan *scan, struct sx_row_group **out_group) {
+    struct sx_error error = {0};
+    const size_t before = sx_pool_usage(fixture->pool).used_bytes;
+    assert(sx_scan_next(scan, out_group, &error) == SX_OK && *out_group);
+    return sx_pool_usage(fixture->pool).used_bytes - before;
+}
+
+/* A batch that fits once another scan's has gone: early there is none, and the scan goes on. */
+static void test_early(struct table large) {
+    struct table small = large;
+    struct sx_row_group *held, *group;
+    struct sx_error error = {0};
+    size_t held_bytes = 0, bytes = 0;
+    small.batch_rows = ROWS / 10;
+    large.batch_rows = INT64_C(1) << 30;
+    for (int limited = 0; limited < 2; limited++) {
+        struct fixture fixture = fixture_create(limited ? bytes + held_bytes / 2 : 0, 0);
+        struct sx_scan *first = open_table(&fixture, &small, NULL, 0, NULL),
+                       *second = open_table(&fixture, &large, NULL, 0, NULL);
+        held_bytes = used_by(&fixture, first, &held);
+        if (limited)
+            assert(sx_scan_next_early(second, &group, &error) == SX_OK && !group);
+        sx_row_group_release(limited ? held : NULL);
+        bytes = used_by(&fixture, second, &group);
+        sx_row_group_release(limited ? NULL : held);
+        sx_row_group_release(group);
+        sx_scan_close(first);
+        sx_scan_close(second);
+        fixture_destroy(&fixture);
+    }
+}
+
 static void test_cancel(struct table *table) {
     struct fixture fixture = fixture_create(0, 2);
     atomic_bool cancel = false;
@@ -548,6 +580,8 @@ int main(void) {
     for (size_t i = 0; i < sizeof variants / sizeof *variants; i++)
         if (use_variant(i))
             has_python = test_variant(&table);
+    variant = &variants[0];
+    test_early(table);
     variant = &variants[1];
     test_cached(table);
     free_table(&table);
