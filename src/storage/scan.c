@@ -457,12 +457,7 @@ static enum sx_status read_here(struct sx_scan *scan, int batch, bool may_wait, 
         enum sx_status status = scan_read_claimed(scan, batch, out_group, error);
         if (status != SX_OUT_OF_MEMORY)
             return status;
-        if (!may_wait) {
-            scan_give_back(scan, batch);
-            pthread_cond_broadcast(&scan->changed);
-            return status;
-        }
-        if (!wait_for_memory(scan, alone))
+        if (!may_wait || !wait_for_memory(scan, alone))
             break;
         *error = (struct sx_error){0};
         if (scan->error.status != SX_OK || scan_is_cancelled(scan)) {
@@ -472,7 +467,7 @@ static enum sx_status read_here(struct sx_scan *scan, int batch, bool may_wait, 
     }
     scan_give_back(scan, batch);
     sx_error_prefix(error, "scan of %s", scan->table);
-    if (scan->error.status == SX_OK)
+    if (may_wait && scan->error.status == SX_OK)
         scan->error = *error;
     pthread_cond_broadcast(&scan->changed);
     return SX_OUT_OF_MEMORY;

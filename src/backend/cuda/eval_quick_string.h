@@ -24,19 +24,6 @@ __device__ __forceinline__ sx_u128 eval_view_bytes(struct cuda_eval_value view, 
     return bytes & (((sx_u128)1 << 8 * n) - 1);
 }
 
-/* ---- equality ---- */
-
-__attribute__((noinline)) __device__ static bool eval_far_equal(uint64_t a, uint64_t b, uint32_t bytes) {
-    return sx_bytes_compare((const char *)a, (const char *)b, bytes) == 0;
-}
-
-__device__ __forceinline__ bool eval_views_equal(struct cuda_eval_value a, struct cuda_eval_value b) {
-    if (a.low != b.low || a.high == b.high)
-        return a.low == b.low;
-    const uint32_t length = eval_view_length(a);
-    return length > SX_STRING_INLINE_BYTES && eval_far_equal(a.high, b.high, length);
-}
-
 /* EQ, NE */
 template <int LEVEL, int ROWS, typename RUN>
 __device__ __forceinline__ void eval_quick_views(eval_frame<LEVEL, ROWS, RUN> &frame, const RUN &run,
@@ -45,8 +32,8 @@ __device__ __forceinline__ void eval_quick_views(eval_frame<LEVEL, ROWS, RUN> &f
     eval_apply<2>(frame, run, step,
                   [=](const struct cuda_eval_value *values, const bool *, struct eval_result *result) {
                       if (result->valid)
-                          result->value =
-                              eval_of((uint64_t)(eval_views_equal(values[0], values[1]) == wanted));
+                          result->value = eval_of((
+                              uint64_t)(eval_equal<LEVEL>(CUDA_EVAL_STRING, values[0], values[1]) == wanted));
                   });
 }
 
@@ -59,12 +46,7 @@ __device__ __forceinline__ bool eval_is_listed(const struct cuda_eval_step &step
     bool is_listed = false;
     SX_ROLL
     for (int32_t i = 0; i < step.place; i++)
-        if (LEVEL >= CUDA_EVAL_WIDE && step.kind == CUDA_EVAL_STRING)
-            is_listed |= eval_views_equal(list[i], value);
-        else
-            is_listed |=
-                list[i].low == value.low &&
-                (LEVEL == CUDA_EVAL_NARROW || step.kind < CUDA_EVAL_I128 || list[i].high == value.high);
+        is_listed |= eval_equal<LEVEL>(step.kind, list[i], value);
     return is_listed;
 }
 

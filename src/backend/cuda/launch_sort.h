@@ -82,7 +82,11 @@ struct cuda_sort_key {
     struct cuda_column column;
     bool descending, nulls_first;
 };
-enum { CUDA_SORT_KEYS = 32, CUDA_SORT_PREFIXES = 2, CUDA_SORT_RUN = 1024 }; /* rows that a block sorts */
+enum {
+    CUDA_SORT_KEYS = 32,
+    CUDA_SORT_PREFIXES = 2, /* words of keys that go with a row */
+    CUDA_SORT_RUN = 1024,   /* rows that a block sorts */
+};
 struct cuda_sort_keys {
     struct cuda_sort_key keys[CUDA_SORT_KEYS];
     int32_t n;
