@@ -60,11 +60,21 @@ static size_t link_bytes(void) {
     return (size_t)sx_environment_integer("STACHIO_LINK_BYTES", 64 << 10);
 }
 
+static int64_t rows_of_root(const char *name, int64_t usual) {
+    const int64_t most = INT64_MAX / 16; /* devices take a multiple */
+    const int64_t rows = sx_environment_integer(name, usual);
+    return rows < 0 ? 0 : rows < most ? rows : most;
+}
+
 /* Below it a rank's sort is over before the ranks have found their ranges. */
 static int64_t root_sort_rows(void) {
-    const int64_t most = INT64_MAX / 16; /* devices take a multiple */
-    const int64_t rows = sx_environment_integer("STACHIO_ROOT_SORT_ROWS", 128 << 10);
-    return rows < 0 ? 0 : rows < most ? rows : most;
+    return rows_of_root("STACHIO_ROOT_SORT_ROWS", 128 << 10);
+}
+
+/* Up to so many groups of all ranks, rank 0 is through with them before each rank has got its part and sent
+ * it on. (A guess.) */
+static int64_t few_groups(void) {
+    return rows_of_root("STACHIO_FEW_GROUPS", 16 << 10);
 }
 
 /* Small ones are sent soon. (A guess.) */
@@ -136,6 +146,7 @@ struct sx_exec_options sx_db_exec_options(struct stachio_db *db) {
         .link_bytes = link_bytes(),
         .large_rows = sx_environment_integer("STACHIO_LARGE_ROWS", 1 << 20),
         .root_sort_rows = root_sort_rows(),
+        .few_groups = few_groups(),
         .filter_rows = filter_rows(),
         .filter_bytes = filter_bytes(db),
         .overlap = overlaps[db->overlap],

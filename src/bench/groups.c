@@ -62,8 +62,9 @@ static enum sx_status begin_sums(struct bench *bench, struct bench_case *c) {
 /* ---- both ---- */
 
 static enum sx_status run(struct bench *bench, struct bench_case *c) {
+    int64_t most_rows;
     SX_TRY(bench_run_chunks(bench, c));
-    SX_TRY(bench->ops->group_finish(bench->workers[0].stream, c->group, &bench->n_parts));
+    SX_TRY(bench->ops->group_finish(bench->workers[0].stream, c->group, &bench->n_parts, &most_rows));
     SX_TRY(bench->ops->synchronise(bench->workers[0].stream, "groups are whole"));
     atomic_store(&bench->next_part, 0);
     return bench_parallel(bench, c, emit_parts);

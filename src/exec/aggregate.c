@@ -9,6 +9,7 @@ struct distinct_set {
     int32_t call;
     struct sx_group *group; /* keys, then the argument */
     int parts;
+    int64_t most_rows;
 };
 
 struct aggregate_worker {
@@ -28,6 +29,7 @@ struct aggregate {
     int32_t n_sets;
     bool is_fed; /* all that `group` gets comes from the sets */
     int parts;
+    int64_t most_rows;
 };
 
 struct aggregate_source {
@@ -127,7 +129,7 @@ static enum sx_status aggregate_finish(struct sx_sink *sink, struct sx_worker *w
     *out_parts = 0;
     for (int32_t i = 0; i < aggregate->n_sets; i++) {
         SX_TRY(sx_ops(worker)->group_finish(worker->stream, aggregate->sets[i].group,
-                                            &aggregate->sets[i].parts));
+                                            &aggregate->sets[i].parts, &aggregate->sets[i].most_rows));
         *out_parts += aggregate->sets[i].parts;
     }
     return SX_OK;
@@ -177,7 +179,8 @@ static enum sx_status aggregate_seal(struct sx_sink *sink, struct sx_worker *wor
         sx_ops(worker)->group_destroy(worker->stream, aggregate->sets[i].group);
         aggregate->sets[i].group = NULL;
     }
-    return sx_ops(worker)->group_finish(worker->stream, aggregate->group, &aggregate->parts);
+    return sx_ops(worker)->group_finish(worker->stream, aggregate->group, &aggregate->parts,
+                                        &aggregate->most_rows);
 }
 
 static void aggregate_destroy(struct sx_run *run, struct sx_operator *op) {
@@ -219,6 +222,10 @@ static enum sx_status aggregate_next(struct sx_source *base, struct sx_worker *w
 
 static struct sx_source_size aggregate_size(const struct sx_source *source) {
     return (struct sx_source_size){((const struct aggregate_source *)source)->aggregate->parts, INT64_MAX};
+}
+
+static int64_t aggregate_most_rows(const struct sx_source *source) {
+    return ((const struct aggregate_source *)source)->aggregate->most_rows;
 }
 
 /* ---- creation ---- */
@@ -369,6 +376,7 @@ enum sx_status sx_aggregate_create(struct sx_run *run, const struct sx_plan *pla
     source->aggregate = aggregate;
     source->source.next = aggregate_next;
     source->source.size = aggregate_size;
+    source->source.most_rows = aggregate_most_rows;
     source->workers = SX_ARENA_ARRAY(&run->arena, run->n_workers, struct aggregate_worker);
     if (!source->workers)
         return sx_no_memory(error, "an aggregate");

@@ -202,6 +202,11 @@ enum sx_status sx_collector_create(struct sx_run *run, const struct sx_plan *pla
     return SX_OK;
 }
 
+/* A column that is as it would be made anew. */
+static bool is_whole(const struct sx_batch *batches, int64_t n_batches, int c, enum sx_concat how) {
+    return n_batches == 1 && how == SX_CONCAT_SHARED && batches[0].columns[c].layout == SX_FLAT;
+}
+
 enum sx_status sx_batches_concat(struct sx_worker *worker, const struct sx_type *types, int32_t n_columns,
                                  const struct sx_batch *batches, int64_t n_batches, enum sx_concat how,
                                  struct sx_batch *out_batch) {
@@ -215,6 +220,10 @@ enum sx_status sx_batches_concat(struct sx_worker *worker, const struct sx_type 
         rows += batches[i].rows;
     SX_GO(sx_batch_create(n_columns, rows, &made, sx_worker_error(worker)));
     for (int c = 0; c < n_columns; c++) {
+        if (is_whole(batches, n_batches, c, how)) {
+            sx_tensor_share(&batches[0].columns[c], &made.columns[c]);
+            continue;
+        }
         for (int64_t i = 0; i < n_batches; i++)
             parts[i] = &batches[i].columns[c];
         SX_GO(sx_ops(worker)->concat(worker->stream, types[c], parts, n_batches, how, &made.columns[c]));

@@ -254,6 +254,8 @@ static int drivers_of(const struct sx_exchange *exchange, const struct sx_run *r
 
 static enum exchange_mode mode_of(const struct sx_exchange *exchange) {
     const struct sx_exchange_plan *plan = &exchange->plan->u.exchange;
+    if (exchange->is_at_root)
+        return exchange_root_mode(exchange);
     if (plan->adaptive && exchange->join && exchange->join->is_everywhere)
         return exchange->is_build ? EXCHANGE_TO_ALL : EXCHANGE_STAY;
     switch (plan->kind) {
@@ -272,7 +274,8 @@ static enum sx_status exchange_open(struct sx_source *source, struct sx_worker *
     struct sx_pipeline *first = exchange->sink->sink.driven;
     if (atomic_load(&exchange->n_open) > 0) /* early */
         return SX_OK;
-    if (exchange->kept)
+    SX_TRY(exchange_choose_root(exchange, worker));
+    if (exchange->kept && !exchange->is_at_root)
         SX_TRY(exchange->range ? exchange_range_find(exchange, worker) : exchange_choose(exchange, worker));
     exchange->mode = mode_of(exchange);
     exchange->is_blocking =
@@ -449,7 +452,7 @@ static const char *name_with_report(struct sx_run *run, const struct sx_exchange
         heavy = sx_arena_format(&run->arena, ", heavy keys: %d", skew->n_heavy);
     if (exchange->most_of_mean > 0)
         balance = sx_arena_format(&run->arena, ", most/mean %.2f", exchange->most_of_mean);
-    else if (exchange->range && exchange->mode == EXCHANGE_TO_ROOT)
+    else if ((exchange->range || exchange->is_at_root) && exchange->mode == EXCHANGE_TO_ROOT)
         balance = ", few rows: all to rank 0";
     if (exchange->join && !exchange->is_build)
         filter = exchange_filter_tell(exchange->join->filter, &run->arena);

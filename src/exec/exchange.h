@@ -107,6 +107,7 @@ struct sx_exchange {
     int n_drivers;                /* the first workers, which drive and take; set when it opens */
     int64_t least, most;          /* with ends: the keys that this rank gets */
     enum exchange_mode mode;      /* set when it opens */
+    bool is_at_root;              /* its plan's root_choice has all of its rows on rank 0; likewise */
     struct sx_evaluator keys;
     struct sx_type *types;
     bool *are_moved; /* columns that the join does nothing with but move them; NULL: none */
@@ -143,6 +144,18 @@ int64_t exchange_row_bytes(const struct sx_exchange *exchange);
 /* Collective, by the exchange of an adaptive build side, whose rows are in `kept`: the number of all ranks'
  * decides, and so does it everywhere. */
 SX_MUST_CHECK enum sx_status exchange_choose(struct sx_exchange *exchange, struct sx_worker *worker);
+
+/* ---- exchange_root.c ---- */
+
+/* Collective: what every rank tells, `bytes` each, by rank; in `arena`. */
+SX_MUST_CHECK enum sx_status exchange_tell(const struct sx_exchange *exchange, struct sx_worker *worker,
+                                           const void *own, size_t bytes, struct sx_arena *arena,
+                                           void **out_all);
+/* Sets is_at_root. Collective, by the exchange that is its plan's root_choice: the ranks' rows decide, and so
+ * do they everywhere. */
+SX_MUST_CHECK enum sx_status exchange_choose_root(struct sx_exchange *exchange, struct sx_worker *worker);
+/* How rows go if that is set. */
+enum exchange_mode exchange_root_mode(const struct sx_exchange *exchange);
 
 /* ---- exchange_own.c ---- */
 

@@ -26,10 +26,9 @@ static enum sx_status gather_sizes(struct sx_exchange *exchange, struct sx_worke
     const struct exchange_size own = {exchange->kept->rows, options->broadcast_bytes,
                                       exchange_filter_terms(exchange, worker->run)};
     struct sx_arena arena = {0};
-    struct exchange_size *sizes = SX_ARENA_ARRAY(&arena, exchange->n_ranks, struct exchange_size);
-    const enum sx_status status =
-        sizes ? sx_net_gather(options->net, &own, sizeof own, sizes, options->cancel, sx_worker_error(worker))
-              : sx_no_memory(sx_worker_error(worker), "an exchange");
+    void *told = NULL;
+    const enum sx_status status = exchange_tell(exchange, worker, &own, sizeof own, &arena, &told);
+    const struct exchange_size *sizes = told;
     if (status == SX_OK)
         *out_all = sizes[0];
     for (int r = 1; status == SX_OK && r < exchange->n_ranks; r++) {

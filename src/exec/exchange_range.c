@@ -293,10 +293,9 @@ enum sx_status exchange_range_find(struct sx_exchange *exchange, struct sx_worke
     struct exchange_range *range = exchange->range;
     struct sx_arena arena = {0};
     int64_t total = 0, before = 0;
-    struct range_size *all = SX_ARENA_ARRAY(&arena, exchange->n_ranks, struct range_size);
-    enum sx_status status =
-        all ? sx_net_gather(options->net, &own, sizeof own, all, options->cancel, sx_worker_error(worker))
-            : sx_no_memory(sx_worker_error(worker), "an exchange");
+    void *told = NULL;
+    const enum sx_status status = exchange_tell(exchange, worker, &own, sizeof own, &arena, &told);
+    const struct range_size *all = told;
     for (int r = 0; status == SX_OK && r < exchange->n_ranks; r++) {
         before += r < exchange->rank ? all[r].rows : 0;
         total += all[r].rows;

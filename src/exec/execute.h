@@ -65,6 +65,7 @@ struct sx_exec_options {
     int64_t filter_rows;     /* from such a build side on exchanges filter probe rows; < 0: never */
     size_t filter_bytes;     /* most of such a filter */
     int64_t root_sort_rows;  /* so many rows rank 0 sorts alone (on a device more of them) */
+    int64_t few_groups;      /* so many of all ranks are rank 0's from then on (on a device more of them) */
     const struct sx_exec_table *tables; /* of MEMORY nodes, by id */
     int n_tables;
     enum sx_overlap overlap;

@@ -76,7 +76,8 @@ struct sx_source {
     void (*prefetch)(struct sx_source *source);
     /* May be NULL: nobody knows. Asked when all that it needs is whole. */
     struct sx_source_size (*size)(const struct sx_source *source);
-    const struct sx_scan_plan *scan; /* what it is a scan of; NULL: of nothing */
+    int64_t (*most_rows)(const struct sx_source *source); /* likewise */
+    const struct sx_scan_plan *scan;                      /* what it is a scan of; NULL: of nothing */
     /* May be NULL. Whether the worker will get no further batch. True may come late. */
     bool (*spent)(const struct sx_source *source, const struct sx_worker *worker);
     /* May be NULL. What the worker's next batch will need first may be brought to the device; or all that it

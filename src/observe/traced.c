@@ -132,8 +132,9 @@ static int64_t rows_of_parts(const struct sx_column_read *read) {
       (struct sx_stream * stream, struct sx_group * group, int worker, const struct sx_tensor *keys,        \
        const struct sx_tensor *inputs, const struct sx_tensor *filters, int64_t rows),                      \
       (stream, group, worker, keys, inputs, filters, rows))                                                 \
-    X(group_finish, 0, (struct sx_stream * stream, struct sx_group * group, int *out_parts),                \
-      (stream, group, out_parts))                                                                           \
+    X(group_finish, 0,                                                                                      \
+      (struct sx_stream * stream, struct sx_group * group, int *out_parts, int64_t *out_most_rows),         \
+      (stream, group, out_parts, out_most_rows))                                                            \
     X(group_emit, 0,                                                                                        \
       (struct sx_stream * stream, struct sx_group * group, int part, int64_t *cursor, int64_t max_rows,     \
        struct sx_batch *out_batch),                                                                         \

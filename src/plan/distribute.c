@@ -280,6 +280,7 @@ enum sx_status sx_plan_distribute(struct sx_query_plan *query, const struct sx_d
     if (!root)
         return sx_error_set(error, local.status == SX_OK ? SX_OUT_OF_MEMORY : local.status, "%s",
                             local.text[0] ? local.text : "no memory for the plan");
+    distribute_root_choice(root);
     query->root = root;
     return sx_plan_check(query, error);
 }

@@ -75,6 +75,11 @@ const int64_t *distribute_ends(struct distribution *d, const struct sx_plan *chi
 void distribute_find_scan(struct sx_exchange_plan *exchange, const struct sx_plan *child);
 bool distribute_same_ends(const struct distribution *d, const int64_t *a, const int64_t *b);
 
+/* ---- distribute_root.c ---- */
+
+/* Sets root_choice of the exchanges from the root of a distributed plan down. */
+void distribute_root_choice(struct sx_plan *root);
+
 /* ---- distribute_replicate.c ---- */
 
 /* Whether it is better that each rank makes all of this build side than that they send it to each other. */

@@ -185,6 +185,9 @@ struct sx_exchange_plan {
     /* HASH, directly below a join: when the build side turns out to be small, its exchange becomes a
      * BROADCAST and the probe side's rows stay where they are. */
     bool adaptive;
+    /* A HASH of an aggregate's result, this exchange or one below: where that turns out to be small, its rows
+     * are rank 0's, all of them, and those above have nothing to send. NULL: there is none. */
+    const struct sx_plan *root_choice;
 };
 
 struct sx_plan {

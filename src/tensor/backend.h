@@ -322,10 +322,10 @@ struct sx_backend_ops {
     SX_MUST_CHECK enum sx_status (*group_update)(struct sx_stream *stream, struct sx_group *group, int worker,
                                                  const struct sx_tensor *keys, const struct sx_tensor *inputs,
                                                  const struct sx_tensor *filters, int64_t rows);
-    /* No more updates. Tells into how many parts the result falls. A sum that is too large may be told by the
-     * stream's next synchronisation. */
+    /* No more updates. Tells into how many parts the result falls, and how many rows it has at the most. A
+     * sum that is too large may be told by the stream's next synchronisation. */
     SX_MUST_CHECK enum sx_status (*group_finish)(struct sx_stream *stream, struct sx_group *group,
-                                                 int *out_parts);
+                                                 int *out_parts, int64_t *out_most_rows);
     /* Next rows of a part: keys, then aggregates (FLAT or DICT). *cursor starts 0; an empty batch (rows 0)
      * ends. The part's memory may be given back once it has ended. */
     SX_MUST_CHECK enum sx_status (*group_emit)(struct sx_stream *stream, struct sx_group *group, int part,

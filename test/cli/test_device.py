@@ -282,7 +282,7 @@ def check_links(tables):
         return re.search("^Network +(.*)$", text, re.MULTILINE).group(1)
 
     base = {"STACHIO_CUDA_LIBRARY": EMULATED, "STACHIO_NCCL_LIBRARY": NCCL, "STACHIO_LOCAL_RANKS": "3", "STACHIO_LINK_BYTES": "1",
-            "STACHIO_BROADCAST_BYTES": "0", "STACHIO_LARGE_ROWS": "100", "CUDA_EMULATOR_DEVICES": "3", "NCCL_EMULATOR_TELL": None, "STACHIO_TRANSPORT": None}
+            "STACHIO_BROADCAST_BYTES": "0", "STACHIO_FEW_GROUPS": "0", "STACHIO_LARGE_ROWS": "100", "CUDA_EMULATOR_DEVICES": "3", "NCCL_EMULATOR_TELL": None, "STACHIO_TRANSPORT": None}
     nccl = {**base, "STACHIO_TRANSPORT": "nccl"}
     for way in base, nccl:
         with environment(**way):

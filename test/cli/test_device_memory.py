@@ -29,7 +29,7 @@ QUERY = ("SELECT b.g, count(*), sum(p.v), max(p.s), min(b.w) FROM probe p JOIN b
 def environment(first, count):
     return os.environ | {
         "STACHIO_CUDA_LIBRARY": EMULATED, "STACHIO_NCCL_LIBRARY": NCCL, "STACHIO_LOCAL_RANKS": "2", "CUDA_EMULATOR_DEVICES": "2",
-        "STACHIO_LINK_BYTES": "1", "STACHIO_BROADCAST_BYTES": "0", "STACHIO_FILTER_ROWS": "0", "STACHIO_LARGE_ROWS": "100",
+        "STACHIO_LINK_BYTES": "1", "STACHIO_BROADCAST_BYTES": "0", "STACHIO_FEW_GROUPS": "0", "STACHIO_FILTER_ROWS": "0", "STACHIO_LARGE_ROWS": "100",
         "STACHIO_ALONE_BYTES": "0", "CUDA_EMULATOR_REFUSES": f"{first},{count}"}
 
 

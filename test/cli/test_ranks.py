@@ -23,6 +23,7 @@ from oracle import DuckDB, Tables, ask_stachio, check_equal, run_stachio
 
 HERE = pathlib.Path(__file__).parent
 ROW_GROUP_ROWS = 2048
+IS_CUDA = os.environ.get("STACHIO_DEVICE") == "cuda"
 WAYS = [(2, None), (3, None), (3, 0), (5, 20000)]
 GROUPS, GROUP_ROWS = 12, 1000
 
@@ -58,6 +59,8 @@ def environment(ranks, broadcast=None, hosts=1):
     settings = {**os.environ, "STACHIO_LOCAL_RANKS": str(ranks), "STACHIO_LOCAL_NODES": str(hosts)}
     if broadcast is not None:
         settings["STACHIO_BROADCAST_BYTES"] = str(broadcast)
+    if broadcast == 0:
+        settings["STACHIO_FEW_GROUPS"] = "0"
     return settings
 
 
@@ -132,6 +135,21 @@ def check_written(tables, directory):
 def check_analyze(tables):
     out = ask_stachio(tables, "SELECT id % 7, count(*) FROM numbers GROUP BY 1", "--analyze", env=environment(2)).succeeded().out.decode()
     require("EXCHANGE HASH: " in out and "MB sent" in out and "EXCHANGE GATHER: " in out, out)
+
+
+def check_few_groups(tables):
+    """Few groups are rank 0's, and nothing is sent behind them."""
+    most = 3 if IS_CUDA else 24
+    for sql, behind in (("SELECT id % 8 AS k, count(*) FROM numbers GROUP BY k ORDER BY k", ("RANGE", "GATHER RANGES")),
+                        ("SELECT id % 8 AS k, count(*) FROM numbers GROUP BY k", ("GATHER",)),
+                        ("SELECT id % 8 AS k, count(*) FROM numbers GROUP BY k HAVING count(*) > 10 ORDER BY k DESC LIMIT 3", ("GATHER",))):
+        for few, are_sent in ((most, False), (most - 1, True)):
+            environ = environment(3) | {"STACHIO_FEW_GROUPS": str(few)}
+            check_equal(tables, DuckDB(tables), sql, "--fallback", "forbid", order=[0] if "ORDER" in sql else (), env=environ)
+            out = ask_stachio(tables, sql, "--threads", "1", "--analyze", env=environ).succeeded().out.decode()
+            require(("few rows: all to rank 0" in re.search(r"EXCHANGE HASH: .*", out)[0]) != are_sent, out)
+            taken = [re.search(rf"EXCHANGE {kind}: .* (\d+) +\d+ ", out) for kind in behind]
+            require(all(taken) and (are_sent or all("few rows" not in line[0] for line in taken)), out)
 
 
 def check_filter(tables):
@@ -225,6 +243,8 @@ def main():
             check_written(tables, directory)
         with checks.case("--analyze"):
             check_analyze(tables)
+        with checks.case("few groups"):
+            check_few_groups(tables)
         with checks.case("a filter of all ranks"):
             check_filter(tables)
         pairs = os.path.join(directory, "pairs")

@@ -88,7 +88,7 @@ def make_tables(directory):
 
 
 def environment(ranks, large_rows):
-    return {**os.environ, "STACHIO_LOCAL_RANKS": str(ranks), "STACHIO_BROADCAST_BYTES": "0", "STACHIO_ALONE_BYTES": "0", "STACHIO_LINK_BYTES": "1",
+    return {**os.environ, "STACHIO_LOCAL_RANKS": str(ranks), "STACHIO_BROADCAST_BYTES": "0", "STACHIO_FEW_GROUPS": "0", "STACHIO_ALONE_BYTES": "0", "STACHIO_LINK_BYTES": "1",
             "STACHIO_DEVICE": "cuda", "STACHIO_CUDA_LIBRARY": EMULATED, "CUDA_EMULATOR_DEVICES": str(ranks), "STACHIO_LARGE_ROWS": large_rows}
 
 

@@ -1,6 +1,6 @@
 """ORDER BY between ranks: DuckDB's answer in its order, and ties as on one rank, whatever the types and however skewed the keys.
 
-STACHIO_ROOT_SORT_ROWS=0 makes the ranks share out the smallest sorts.
+STACHIO_ROOT_SORT_ROWS=0 and STACHIO_FEW_GROUPS=0 make the ranks share out the smallest sorts.
 """
 
 import decimal
@@ -80,7 +80,7 @@ def make_tables(directory, seed):
 
 
 def environment(ranks, **more):
-    return {**os.environ, "STACHIO_LOCAL_RANKS": str(ranks), "STACHIO_ROOT_SORT_ROWS": "0", **more}
+    return {**os.environ, "STACHIO_LOCAL_RANKS": str(ranks), "STACHIO_ROOT_SORT_ROWS": "0", "STACHIO_FEW_GROUPS": "0", **more}
 
 
 def answer(tables, sql, ranks, *options, **more):

@@ -157,7 +157,8 @@ out:
 typedef void take_batch(struct conformance *c, void *context, const struct sx_batch *batch);
 
 static enum sx_status emit_part(struct conformance *c, const struct run *run, struct sx_stream *stream,
-                                struct sx_group *group, int part, take_batch *take, void *context) {
+                                struct sx_group *group, int part, take_batch *take, void *context,
+                                int64_t *left) {
     const struct sx_backend_ops *ops = &c->backend->ops;
     int64_t cursor = 0, rows = 0;
     do {
@@ -168,6 +169,7 @@ static enum sx_status emit_part(struct conformance *c, const struct run *run, st
         if (status == SX_OK)
             status = ops->batch_to_host(stream, &batch, &host);
         rows = batch.rows;
+        *left -= rows;
         sx_batch_release(&batch);
         if (status != SX_OK) {
             c->error = stream->error;
@@ -187,14 +189,16 @@ static enum sx_status execute(struct conformance *c, const struct run *run, stru
     struct sx_stream *stream = NULL;
     struct sx_group *group = NULL;
     int parts = 0;
+    int64_t left = 0;
     SX_TRY(ops->stream_create(c->backend, pool, NULL, &stream, &c->error));
     enum sx_status status = ops->group_create(stream, run->input->spec, &group);
     if (status == SX_OK)
         status = feed(c, run, pool, group);
     if (status == SX_OK)
-        status = ops->group_finish(stream, group, &parts);
+        status = ops->group_finish(stream, group, &parts, &left);
     for (int p = 0; p < parts && status == SX_OK; p++)
-        status = emit_part(c, run, stream, group, p, take, context);
+        status = emit_part(c, run, stream, group, p, take, context, &left);
+    CONFORM(c, left >= 0, "%s: %lld rows more than there are at the most", run->title, (long long)-left);
     if (stream->error.status != SX_OK)
         c->error = stream->error;
     if (group)

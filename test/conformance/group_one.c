@@ -96,12 +96,12 @@ enum sx_status group_sum_and_count(struct conformance *c, const struct sx_tensor
     struct sx_group *group = NULL;
     struct sx_batch batch = {0};
     int parts;
-    int64_t cursor = 0;
+    int64_t cursor = 0, most_rows;
     enum sx_status status;
     SX_GO(ops->group_create(c->stream, &spec, &group));
     SX_GO(ops->group_update(c->stream, group, 0, NULL, inputs, NULL, 0));
     SX_GO(ops->group_update(c->stream, group, 0, NULL, inputs, NULL, column->length));
-    SX_GO(ops->group_finish(c->stream, group, &parts));
+    SX_GO(ops->group_finish(c->stream, group, &parts, &most_rows));
     SX_GO(ops->group_emit(c->stream, group, 0, &cursor, 1, &batch));
     SX_GO(ops->batch_to_host(c->stream, &batch, out_host));
 out:

@@ -19,17 +19,25 @@ static const struct {
     {"SELECT k FROM t LIMIT 5 OFFSET 3", "LIMIT(GATHER(LIMIT(SCAN)))"},
     {"SELECT k FROM t OFFSET 3", "LIMIT(GATHER(SCAN))"},
     {"SELECT k, id, count(*), sum(d), avg(f), min(s) FROM t GROUP BY k, id",
-     "GATHER(PROJECT(AGGREGATE(HASH(AGGREGATE(SCAN)))))"},
-    {"SELECT DISTINCT k FROM t", "GATHER(PROJECT(AGGREGATE(HASH(AGGREGATE(SCAN)))))"},
+     "GATHER^(PROJECT(AGGREGATE(HASH=(AGGREGATE(SCAN)))))"},
+    {"SELECT DISTINCT k FROM t", "GATHER^(PROJECT(AGGREGATE(HASH=(AGGREGATE(SCAN)))))"},
+    {"SELECT k, count(*) FROM t GROUP BY k ORDER BY 2, 1",
+     "GATHER RANGES^(SORT(RANGE^(PROJECT(AGGREGATE(HASH=(AGGREGATE(SCAN)))))))"},
+    {"SELECT k, count(*) FROM t GROUP BY k ORDER BY 2, 1 LIMIT 3",
+     "TOP_N(GATHER^(TOP_N(PROJECT(AGGREGATE(HASH=(AGGREGATE(SCAN)))))))"},
+    {"WITH c AS MATERIALIZED (SELECT k, count(*) n FROM t GROUP BY k) SELECT x.n, max(y.n) FROM c x JOIN c y "
+     "ON x.k = y.k + 1 GROUP BY x.n",
+     "GATHER^(MATERIALIZE(PROJECT(AGGREGATE(HASH(AGGREGATE(SCAN)))),PROJECT(AGGREGATE(HASH=(AGGREGATE("},
+    {"SELECT k, n FROM (SELECT k, count(*) n FROM t GROUP BY k) JOIN u USING (k)", "HASH(AGGREGATE(SCAN))"},
     {"SELECT k, count(DISTINCT s) FROM t GROUP BY k", "GATHER(AGGREGATE(HASH(SCAN)))"},
     {"SELECT count(DISTINCT s), sum(k) FROM t", "PROJECT(AGGREGATE(GATHER(AGGREGATE(HASH(SCAN)))))"},
     {"SELECT count(DISTINCT s), count(DISTINCT k) FROM t", "AGGREGATE(GATHER(SCAN))"},
     {"SELECT first(s) FROM t", "AGGREGATE(GATHER(SCAN))"},
     {"SELECT k, count(*) FROM (SELECT DISTINCT k, id FROM t) GROUP BY k",
-     "GATHER(PROJECT(AGGREGATE(HASH(AGGREGATE(PROJECT(AGGREGATE(HASH(AGGREGATE(SCAN)))))))))"},
+     "GATHER^(PROJECT(AGGREGATE(HASH=(AGGREGATE(PROJECT(AGGREGATE(HASH(AGGREGATE(SCAN)))))))))"},
     {"SELECT k, id, count(*) FROM (SELECT k, id, s FROM t GROUP BY ALL HAVING count(*) > 1) GROUP BY k, id, "
      "s",
-     "GATHER(PROJECT(AGGREGATE(FILTER(PROJECT(AGGREGATE(HASH("},
+     "GATHER^(PROJECT(AGGREGATE(FILTER(PROJECT(AGGREGATE(HASH=("},
     {"SELECT a.id, c.s FROM t a JOIN u c ON a.k = c.k", "GATHER(JOIN(HASH?(SCAN),HASH?(SCAN)))"},
     {"SELECT a.id, c.s FROM t a FULL JOIN u c ON a.k = c.k", "JOIN(HASH(SCAN),HASH(SCAN))"},
     {"SELECT a.id, c.s FROM t a, u c WHERE a.id < c.id", "JOIN(SCAN,BROADCAST(SCAN))"},
@@ -66,7 +74,7 @@ static const struct {
      "(SCAN,SCAN!)"},
     {9999, "SELECT a.id FROM t a JOIN (SELECT k, count(*) n FROM u GROUP BY k) c ON a.k = c.k AND a.id > c.n",
      "HASH(AGGREGATE(SCAN))"},
-    {9999, "SELECT k, count(*) FROM u GROUP BY k", "GATHER(PROJECT(AGGREGATE(HASH(AGGREGATE(SCAN)))))"},
+    {9999, "SELECT k, count(*) FROM u GROUP BY k", "GATHER^(PROJECT(AGGREGATE(HASH=(AGGREGATE(SCAN)))))"},
 };
 
 /* The most that the other ranks' shares may be, an exchange, for which rank 0 is to be alone. */
@@ -112,6 +120,8 @@ static void add_shape(const struct sx_plan *plan, char *text, size_t size) {
     append(text, size, plan->kind == SX_PLAN_EXCHANGE ? exchanges[plan->u.exchange.kind] : kinds[plan->kind]);
     if (plan->kind == SX_PLAN_EXCHANGE && plan->u.exchange.adaptive)
         append(text, size, "?");
+    if (plan->kind == SX_PLAN_EXCHANGE && plan->u.exchange.root_choice)
+        append(text, size, plan->u.exchange.root_choice == plan ? "=" : "^");
     if (plan->kind == SX_PLAN_SCAN && plan->u.scan.is_replicated)
         append(text, size, "!");
     for (int32_t i = 0; i < plan->n_children; i++) {

@@ -77,7 +77,7 @@ SX_MUST_CHECK enum sx_status sx_cpu_group_update(struct sx_stream *stream, struc
                                                  const struct sx_tensor *keys, const struct sx_tensor *inputs,
                                                  const struct sx_tensor *filters, int64_t rows);
 SX_MUST_CHECK enum sx_status sx_cpu_group_finish(struct sx_stream *stream, struct sx_group *group,
-                                                 int *out_parts);
+                                                 int *out_parts, int64_t *out_most_rows);
 SX_MUST_CHECK enum sx_status sx_cpu_group_emit(struct sx_stream *stream, struct sx_group *group, int part,
                                                int64_t *cursor, int64_t max_rows, struct sx_batch *out_batch);
 SX_MUST_CHECK enum sx_status sx_cpu_join_create(struct sx_stream *stream, const struct sx_join_spec *spec,

@@ -138,7 +138,8 @@ static int64_t close_worker(struct sx_group_worker *worker, uint32_t row_bytes) 
     return rows;
 }
 
-enum sx_status sx_cpu_group_finish(struct sx_stream *stream, struct sx_group *group, int *out_parts) {
+enum sx_status sx_cpu_group_finish(struct sx_stream *stream, struct sx_group *group, int *out_parts,
+                                   int64_t *out_most_rows) {
     enum { ROWS_PER_PART = 1 << 15 };
     if (group->layout.n_keys == 0 && !group->workers[0])
         SX_TRY(sx_group_worker_create(&group->layout, stream, &group->workers[0]));
@@ -157,5 +158,6 @@ enum sx_status sx_cpu_group_finish(struct sx_stream *stream, struct sx_group *gr
         return sx_error_set(&stream->error, SX_OUT_OF_MEMORY, "no memory for the parts of a group by");
     group->n_parts = n_parts;
     *out_parts = n_parts;
+    *out_most_rows = rows;
     return SX_OK;
 }

@@ -380,7 +380,8 @@ void sx_cuda_group_destroy(struct sx_stream *base, struct sx_group *group);
 enum sx_status sx_cuda_group_update(struct sx_stream *base, struct sx_group *group, int worker,
                                     const struct sx_tensor *keys, const struct sx_tensor *inputs,
                                     const struct sx_tensor *filters, int64_t rows);
-enum sx_status sx_cuda_group_finish(struct sx_stream *base, struct sx_group *group, int *out_parts);
+enum sx_status sx_cuda_group_finish(struct sx_stream *base, struct sx_group *group, int *out_parts,
+                                    int64_t *out_most_rows);
 enum sx_status sx_cuda_group_emit(struct sx_stream *base, struct sx_group *group, int part, int64_t *cursor,
                                   int64_t max_rows, struct sx_batch *out_batch);
 enum sx_status sx_cuda_join_create(struct sx_stream *base, const struct sx_join_spec *spec,

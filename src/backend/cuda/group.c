@@ -64,12 +64,16 @@ enum sx_status cuda_group_array_grow(struct cuda_stream *stream, struct cuda_gro
     return SX_OK;
 }
 
-enum { EXPECTED_SHARE = 16 }; /* of the device's memory, for groups that are not there yet */
+enum {
+    EXPECTED_SHARE = 16, /* of the device's memory, for groups that are not there yet */
+    MOST_TOLD = 64       /* times as many: few rows do not tell of far more */
+};
 
 int64_t cuda_group_expected(const struct sx_group *group, int64_t needed) {
     const double waiting = (double)atomic_load(&group->rows_waiting);
     const double left = group->rows_left > waiting ? group->rows_left : waiting;
-    const double expected = (double)needed + group->new_share * left;
+    const double told = (double)needed * MOST_TOLD, likely = (double)needed + group->new_share * left,
+                 expected = likely < told ? likely : told;
     const int64_t most = needed > group->most_expected ? needed : group->most_expected;
     return expected < (double)most ? (int64_t)expected : most;
 }

@@ -122,7 +122,8 @@ SX_MUST_CHECK enum sx_status cuda_group_array_grow(struct cuda_stream *stream, s
 SX_MUST_CHECK enum sx_status cuda_group_grow_noted(struct cuda_stream *stream,
                                                    struct cuda_group_growing *growing);
 /* Groups that there will be if the rows that are left, or at least those that wait, make as many as the last
- * ones did; not above `needed` where they would take more than 1/16 of the device's memory. */
+ * ones did, but up to 64 times as many as there are; not above `needed` where they would take more than 1/16
+ * of the device's memory. */
 int64_t cuda_group_expected(const struct sx_group *group, int64_t needed);
 /* The capacity for `needed` elements, of `expected` in the end, where there are `capacity`: the same, or
  * larger by a good part, and of few different sizes, so that memory is found again. */

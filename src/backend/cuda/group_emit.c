@@ -46,7 +46,8 @@ static enum sx_status check_sums(struct cuda_stream *stream, const struct sx_gro
 }
 
 /* A sum that is too large is told by the stream's next synchronisation. */
-enum sx_status sx_cuda_group_finish(struct sx_stream *base, struct sx_group *group, int *out_parts) {
+enum sx_status sx_cuda_group_finish(struct sx_stream *base, struct sx_group *group, int *out_parts,
+                                    int64_t *out_most_rows) {
     struct cuda_stream *stream;
     SX_TRY(cuda_enter(base, &stream));
     SX_TRY(cuda_group_take_turn(stream, group));
@@ -60,6 +61,7 @@ enum sx_status sx_cuda_group_finish(struct sx_stream *base, struct sx_group *gro
     SX_TRY(cuda_group_join_heaps(stream, group));
     const int64_t parts = (group->n_groups + PART_GROUPS - 1) / PART_GROUPS;
     *out_parts = parts > 1 ? (int)parts : 1;
+    *out_most_rows = group->n_groups;
     return SX_OK;
 }
 

@@ -33,6 +33,8 @@ template <> struct words_of<double> {
     static constexpr int value = 3;
 };
 
+template <typename T> static constexpr bool is_float = words_of<T>::value == 3 && sizeof(T) <= 8;
+
 /* ---- values as addends ---- */
 
 template <typename T> __device__ static inline struct addend addend_of(T value, int32_t) {
@@ -85,7 +87,7 @@ __device__ static inline struct addend addend_of(float value, int32_t first_word
 /* Notes NaN and the infinities, which are not added. True: the value is finite. */
 template <typename T>
 __device__ static inline bool is_finite(T value, const struct cuda_group_sum &sum, int64_t group) {
-    if constexpr (words_of<T>::value == 3 && sizeof(T) <= 8) {
+    if constexpr (is_float<T>) {
         if (value - value != 0) {
             group_mark(sum.flags + group * sum.flag_bytes + (value != value ? 1 : value > 0 ? 2 : 3));
             return false;
@@ -148,6 +150,22 @@ __device__ static inline void flush(const struct cuda_group_sums &sums, int64_t 
         if constexpr (N > 0)
             add_atomic<N>(sum.words + group * sum.n_words, sum.n_words, first_word - sum.first_word, words,
                           (group_word)((int64_t)words[N - 1] >> 63));
+    }
+}
+
+/* Calls f with a zero of the type of a sum of integers, or of what stands for rows. */
+template <typename F> __device__ static inline void group_dispatch_sum(int32_t phys, F f) {
+    switch (phys) {
+    case SX_PHYS_I8: f((int8_t)0); break;
+    case SX_PHYS_I16: f((int16_t)0); break;
+    case SX_PHYS_I32: f((int32_t)0); break;
+    case SX_PHYS_I64: f((int64_t)0); break;
+    case SX_PHYS_I128: f((sx_i128)0); break;
+    case SX_PHYS_U8: f((uint8_t)0); break;
+    case SX_PHYS_U16: f((uint16_t)0); break;
+    case SX_PHYS_U32: f((uint32_t)0); break;
+    case SX_PHYS_U64: f((uint64_t)0); break;
+    default: f(nothing{}); break; /* CUDA_GROUP_ROWS */
     }
 }
 
@@ -267,58 +285,97 @@ template <typename T> __device__ static inline struct total total_of(const struc
     return total;
 }
 
-__device__ static inline struct total total_of_any(const struct cuda_group_input &input) {
-    switch (input.values.phys) {
-    case SX_PHYS_I8: return total_of<int8_t>(input);
-    case SX_PHYS_I16: return total_of<int16_t>(input);
-    case SX_PHYS_I32: return total_of<int32_t>(input);
-    case SX_PHYS_I64: return total_of<int64_t>(input);
-    case SX_PHYS_I128: return total_of<sx_i128>(input);
-    case SX_PHYS_U8: return total_of<uint8_t>(input);
-    case SX_PHYS_U16: return total_of<uint16_t>(input);
-    case SX_PHYS_U32: return total_of<uint32_t>(input);
-    case SX_PHYS_U64: return total_of<uint64_t>(input);
-    default: return total_of<nothing>(input); /* CUDA_GROUP_ROWS */
-    }
-}
-
 static_assert(sizeof(struct cuda_group_additions) <= 4096, "a kernel's arguments");
 /* A block is of one addition, blockIdx.y. */
 __global__ void __launch_bounds__(CUDA_THREADS, ONE_BLOCKS)
     sum_one(const __grid_constant__ struct cuda_group_additions additions) {
     const struct cuda_group_addition &addition = additions.of[blockIdx.y];
-    flush_block(addition, total_of_any(addition.input));
+    struct total total = {};
+    group_dispatch_sum(addition.input.values.phys,
+                       [&](auto zero) { total = total_of<decltype(zero)>(addition.input); });
+    flush_block(addition, total);
 }
 
-/* Of one addition. All of them fill the device once: what a block does at its end takes as long as some of
- * its rows. */
-static unsigned one_blocks(int64_t n, int n_additions) {
-    const int64_t most = 132 * ONE_BLOCKS / n_additions;
-    const int64_t blocks = n / ((int64_t)CUDA_THREADS * ONE_ROWS) + 1;
-    return (unsigned)(blocks < most ? blocks : most);
+/* Of all additions, which fill the device once: what a block does at its end takes as long as some of its
+ * rows.
+ */
+static dim3 blocks_of(const struct cuda_group_additions *additions, int64_t rows_a_block, int64_t all) {
+    const int64_t blocks = additions->of[0].input.rows.n / rows_a_block + 1, most = all / additions->n;
+    return dim3((unsigned)(blocks < most ? blocks : most), (unsigned)additions->n);
 }
 
-/* ---- with keys, or of floating point ---- */
+/* ---- few groups ---- */
 
+enum {
+    FEW_ROWS = 4, /* that a thread reads at the same time */
+    FEW_BLOCKS = 12,
+    FEW_WORDS = 4 /* of a group, its rows' number included */
+};
+
+/* One row's value, or the row alone, to the thread's own words of its group. */
 template <typename T>
-__global__ void sum_few(struct cuda_group_input input, int64_t n_groups, struct cuda_group_sums sums,
-                        int32_t first_narrow, T) {
+__device__ static inline void add_row(const struct cuda_group_sum &sum, int64_t group, T value,
+                                      int32_t first_narrow, group_word *shared) {
     constexpr int N = words_of<T>::value;
-    SX_DYNAMIC_SHARED(memory);
-    group_word *shared = (group_word *)memory;
-    group_few_clear(shared, n_groups, N + 1);
-    for (int64_t row = cuda_thread(); row < input.rows.n; row += cuda_threads()) {
-        if (!group_takes(input, row))
-            continue;
-        const int64_t group = group_of(input.rows, row);
-        group_word *own = group_own(shared, group, N + 1);
-        own[N * GROUP_FEW_THREADS]++;
-        if constexpr (N > 0) {
-            const T value = cuda_load<T>(input.values, row);
-            if (is_finite(value, sums.of[0], group))
-                add_own<N>(own, addend_of(value, first_narrow));
-        }
+    group_word *own = group_own(shared, group, N + 1);
+    own[N * GROUP_FEW_THREADS]++;
+    if constexpr (N > 0)
+        if (is_finite(value, sum, group))
+            add_own<N>(own, addend_of(value, first_narrow));
+}
+
+/* All rows count, and are read without a look at how. */
+template <typename T> __device__ static inline bool are_plain(const struct cuda_group_input &input) {
+    const bool count = words_of<T>::value > 0
+                           ? input.values.layout == CUDA_FLAT && !input.values.valid && !input.all_null
+                           : input.counts_nulls;
+    return count && !input.has_filter && input.rows.width == sizeof(int32_t);
+}
+
+/* Its group; -1: the row does not count. */
+template <typename T, bool ARE_PLAIN>
+__device__ static inline int32_t read_row(const struct cuda_group_input &input, int64_t row, T *out_value) {
+    if constexpr (ARE_PLAIN) {
+        const int64_t at = row < input.rows.n ? row : 0; /* so that it is read without a condition */
+        const int32_t group = ((const int32_t *)input.rows.numbers)[at];
+        if constexpr (words_of<T>::value > 0)
+            *out_value = ((const T *)input.values.values)[at];
+        return at == row ? group : -1;
     }
+    if (row >= input.rows.n || !group_takes(input, row))
+        return -1;
+    if constexpr (words_of<T>::value > 0)
+        *out_value = cuda_load<T>(input.values, row);
+    return (int32_t)group_of(input.rows, row);
+}
+
+/* This thread's share of the rows. */
+template <typename T, bool ARE_PLAIN>
+__device__ static inline void add_rows(const struct cuda_group_input &input, const struct cuda_group_sum &sum,
+                                       int32_t first_narrow, group_word *shared) {
+    const int64_t step = cuda_threads();
+    for (int64_t first = cuda_thread(); first < input.rows.n; first += FEW_ROWS * step) {
+        int32_t groups[FEW_ROWS];
+        T values[FEW_ROWS];
+        for (int i = 0; i < FEW_ROWS; i++)
+            groups[i] = read_row<T, ARE_PLAIN>(input, first + i * step, &values[i]);
+        for (int i = 0; i < FEW_ROWS; i++)
+            if (groups[i] >= 0)
+                add_row(sum, groups[i], values[i], first_narrow, shared);
+    }
+}
+
+/* All threads of the block. */
+template <typename T>
+__device__ static inline void add_few(const struct cuda_group_input &input, int64_t n_groups,
+                                      const struct cuda_group_sums &sums, int32_t first_narrow,
+                                      group_word *shared) {
+    constexpr int N = words_of<T>::value;
+    group_few_clear(shared, n_groups, N + 1);
+    if (are_plain<T>(input))
+        add_rows<T, true>(input, sums.of[0], first_narrow, shared);
+    else
+        add_rows<T, false>(input, sums.of[0], first_narrow, shared);
     group_few_merge(shared, n_groups, N + 1, [](group_word *to, const group_word *from) {
         group_word carry = 0;
         for (int w = 0; w < N; w++) {
@@ -337,6 +394,25 @@ __global__ void sum_few(struct cuda_group_input input, int64_t n_groups, struct 
         flush<T>(sums, group, words, first_narrow, words[N]);
     }
 }
+
+/* A block is of one addition, blockIdx.y. */
+__global__ void __launch_bounds__(GROUP_FEW_THREADS, FEW_BLOCKS)
+    sum_few(const __grid_constant__ struct cuda_group_additions additions, int64_t n_groups) {
+    SX_DYNAMIC_SHARED(memory);
+    const struct cuda_group_addition &addition = additions.of[blockIdx.y];
+    group_dispatch_sum(addition.input.values.phys, [&](auto zero) {
+        add_few<decltype(zero)>(addition.input, n_groups, addition.sums, 0, (group_word *)memory);
+    });
+}
+
+template <typename T>
+__global__ void sum_few_floats(struct cuda_group_input input, int64_t n_groups, struct cuda_group_sums sums,
+                               int32_t first_narrow, T) {
+    SX_DYNAMIC_SHARED(memory);
+    add_few<T>(input, n_groups, sums, first_narrow, (group_word *)memory);
+}
+
+/* ---- more groups ---- */
 
 /* 32-bit words, since those of 64 bits have no atomic addition in shared memory: [group][2 N, then rows]. */
 template <typename T>
@@ -429,10 +505,13 @@ static void launch_sum(cudaStream_t stream, const struct cuda_group_input &input
             SX_LAUNCH(sum_runs, cuda_blocks(input.rows.runs.n), CUDA_THREADS, 0, stream, input, sums, zero);
             return;
         }
-    if (narrow && group_is_few(n_groups, N + 1))
-        SX_LAUNCH(sum_few, group_few_blocks(n), GROUP_FEW_THREADS, group_few_bytes(n_groups, N + 1), stream,
-                  input, n_groups, sums, first_narrow, zero);
-    else if (narrow && shared_bytes <= SHARED_BYTES)
+    if constexpr (is_float<T>)
+        if (narrow && group_is_few(n_groups, N + 1)) {
+            SX_LAUNCH(sum_few_floats, group_few_blocks(n), GROUP_FEW_THREADS,
+                      group_few_bytes(n_groups, N + 1), stream, input, n_groups, sums, first_narrow, zero);
+            return;
+        }
+    if (narrow && shared_bytes <= SHARED_BYTES)
         SX_LAUNCH(sum_shared, (unsigned)(blocks < most ? blocks : most), CUDA_THREADS, (size_t)shared_bytes,
                   stream, input, n_groups, sums, first_narrow, zero);
     else
@@ -477,8 +556,16 @@ __global__ void widen_sums(struct cuda_group_sum from, struct cuda_group_sum to,
 extern "C" {
 
 void cuda_group_sum_one(cudaStream_t stream, const struct cuda_group_additions *additions) {
-    const dim3 blocks = {one_blocks(additions->of[0].input.rows.n, additions->n), (unsigned)additions->n};
+    const dim3 blocks = blocks_of(additions, (int64_t)CUDA_THREADS * ONE_ROWS, 132 * ONE_BLOCKS);
     SX_LAUNCH(sum_one, blocks, CUDA_THREADS, 0, stream, *additions);
+}
+bool cuda_group_sums_few(int64_t n_groups) {
+    return group_is_few(n_groups, FEW_WORDS);
+}
+void cuda_group_sum_few(cudaStream_t stream, const struct cuda_group_additions *additions, int64_t n_groups) {
+    const dim3 blocks = blocks_of(additions, (int64_t)GROUP_FEW_THREADS * GROUP_FEW_ROWS, 132 * FEW_BLOCKS);
+    SX_LAUNCH(sum_few, blocks, GROUP_FEW_THREADS, group_few_bytes(n_groups, FEW_WORDS), stream, *additions,
+              n_groups);
 }
 void cuda_group_count(cudaStream_t stream, struct cuda_group_input input, int64_t n_groups,
                       unsigned long long *counts) {

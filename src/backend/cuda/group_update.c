@@ -12,7 +12,7 @@ struct update {
     int64_t rows;
     struct cuda_group_search search;
     struct cuda_group_order_of_batch order;
-    struct cuda_group_additions *additions; /* without keys: those that are not launched yet */
+    struct cuda_group_additions *additions; /* few groups: those that are not launched yet */
 };
 
 static bool is_left_alone(const struct update *update, int a) {
@@ -155,11 +155,22 @@ static struct cuda_group_sum sum_or_count(const struct cuda_group_aggregate *agg
     return cuda_group_sum_of(aggregate);
 }
 
-/* ---- without keys: one launch for all but floating point ---- */
+/* ---- without keys, or with few groups: one launch for all but floating point ---- */
+
+static bool adds_together(const struct update *update, int a) {
+    const struct sx_group *group = update->group;
+    return group->aggregates[a].range < 0 && (group->n_keys == 0 || (!update->search.numbers.runs.are_short &&
+                                                                     cuda_group_sums_few(group->n_groups)));
+}
 
 static void launch_additions(const struct update *update) {
-    if (update->additions->n > 0)
-        cuda_group_sum_one(update->stream->handle, update->additions);
+    cudaStream_t stream = update->stream->handle;
+    if (update->additions->n == 0)
+        return;
+    if (update->group->n_keys == 0)
+        cuda_group_sum_one(stream, update->additions);
+    else
+        cuda_group_sum_few(stream, update->additions, update->group->n_groups);
     update->additions->n = 0;
 }
 
@@ -175,7 +186,7 @@ static void add_count(const struct update *update, int a) {
     const struct cuda_group_aggregate *aggregate = &update->group->aggregates[a];
     const struct cuda_group_sums sums = {.of = {sum_or_count(aggregate)}, .n = 1};
     struct cuda_group_input input = input_of(update, a);
-    if (update->group->n_keys > 0) {
+    if (!adds_together(update, a)) {
         cuda_group_count(update->stream->handle, input, update->group->n_groups, aggregate->states.data);
         return;
     }
@@ -186,7 +197,7 @@ static void add_count(const struct update *update, int a) {
 static void add_sums(const struct update *update, int a, const struct cuda_group_sums *sums, bool narrow,
                      int first_narrow) {
     const struct cuda_group_input input = input_of(update, a);
-    if (update->group->n_keys == 0 && update->group->aggregates[a].range < 0)
+    if (adds_together(update, a))
         add_later(update, &input, sums);
     else
         cuda_group_sum(update->stream->handle, input, update->group->n_groups, *sums, narrow, first_narrow);

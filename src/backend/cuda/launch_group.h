@@ -160,6 +160,10 @@ struct cuda_group_additions {
 
 /* Of rows without keys, the same number of all. At least one. Bytes per row: the values. */
 void cuda_group_sum_one(cudaStream_t stream, const struct cuda_group_additions *additions);
+/* With keys that make few groups. Bytes per row: the values, and the groups' numbers, which are read from the
+ * cache but once. */
+bool cuda_group_sums_few(int64_t n_groups);
+void cuda_group_sum_few(cudaStream_t stream, const struct cuda_group_additions *additions, int64_t n_groups);
 /* The others. */
 void cuda_group_count(cudaStream_t stream, struct cuda_group_input input, int64_t n_groups,
                       unsigned long long *counts);
