@@ -7,6 +7,7 @@
 
 #include "api/parts.h"
 #include "api/ranks_files.h"
+#include "base/hash_table.h"
 #include "net/net.h"
 
 /* What rank 0 says: the kind, then texts that are zero-terminated. */
@@ -62,21 +63,6 @@ static enum sx_status tell(struct stachio_db *db, enum command command, const ch
 
 /* ---- queries ---- */
 
-static uint64_t add_text(uint64_t hash, const char *text, size_t length) {
-    for (size_t i = 0; i < length; i++)
-        hash = (hash ^ (uint8_t)text[i]) * UINT64_C(0x100000001b3);
-    return hash;
-}
-
-/* Without the last line, a pipeline that only rank 0 has, where the answer is written. */
-static size_t common_length(const struct stachio_query *query, const char *pipelines) {
-    size_t length = strlen(pipelines);
-    if (query->write && length > 0)
-        for (length--; length > 0 && pipelines[length - 1] != '\n';)
-            length--;
-    return length;
-}
-
 struct agreed {
     uint64_t hash;       /* of the plan */
     uint64_t files_hash; /* of what it reads */
@@ -84,12 +70,9 @@ struct agreed {
     bool planned;
 };
 
+/* Only rank 0 has a last pipeline where the answer is written. */
 static struct agreed own_plan(const struct stachio_query *query, const struct sx_ranks_files *files) {
-    struct sx_arena arena = {0};
-    const char *plan = sx_plan_text(&arena, query->plan.root), *pipelines = sx_run_text(query->run, &arena);
-    const uint64_t hash = add_text(add_text(UINT64_C(0xcbf29ce484222325), plan, strlen(plan)), pipelines,
-                                   common_length(query, pipelines));
-    sx_arena_release(&arena);
+    const uint64_t hash = sx_hash_mix(query->plan.text_hash, sx_run_hash(query->run, query->write != NULL));
     return (struct agreed){hash, files->hash, query->db->backend->traits.memory_bytes, true};
 }
 

@@ -441,7 +441,7 @@ enum sx_status sx_exchanges_compare(struct sx_run *run, struct sx_error *error) 
 /* "EXCHANGE HASH: 1.2 MB sent (packed, 2.0 : 1), 1.3 MB received, most/mean 1.02, heavy keys: 2"; NULL: no
  * memory. */
 static const char *name_with_report(struct sx_run *run, const struct sx_exchange *exchange) {
-    const struct sx_channel_report report = sx_channel_report(exchange->channel);
+    const struct sx_channel_report report = exchange->report;
     const struct exchange_skew *skew = exchange->join ? exchange->join->skew : NULL;
     const double plain = (double)exchange->plain_bytes, packed = (double)exchange->packed_bytes;
     const char *ratio = "", *heavy = "", *balance = "", *filter = "";
@@ -467,9 +467,8 @@ void sx_exchanges_close(struct sx_run *run) {
     for (struct sx_exchange *exchange = run->exchanges; exchange; exchange = exchange->next) {
         if (!exchange->channel)
             continue;
-        const char *name = name_with_report(run, exchange);
-        if (name && !run->options.trace)
-            exchange->source.base.name = name;
+        exchange->report = sx_channel_report(exchange->channel);
+        exchange->has_report = true;
         if (exchange->join && !exchange->is_build)
             exchange_filter_remember(exchange->join->filter, run);
         sx_channel_destroy(exchange->channel);
@@ -477,6 +476,16 @@ void sx_exchanges_close(struct sx_run *run) {
         for (int w = 0; w < run->n_workers; w++)
             drop_work(&exchange->workers[w], exchange->n_ranks);
         exchange_list_release(&exchange->arrived);
+    }
+}
+
+void sx_exchanges_describe(struct sx_run *run) {
+    for (struct sx_exchange *exchange = run->exchanges; exchange; exchange = exchange->next) {
+        const char *name =
+            exchange->has_report && !run->options.trace ? name_with_report(run, exchange) : NULL;
+        if (name)
+            exchange->source.base.name = name;
+        exchange->has_report = false;
     }
 }
 

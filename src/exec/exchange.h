@@ -114,6 +114,8 @@ struct sx_exchange {
     int rank, n_ranks;
     double most_of_mean; /* by hash or range: the most rows that a rank has got, of the mean; 0: not known */
     struct sx_channel *channel;
+    struct sx_channel_report report; /* once it is closed */
+    bool has_report;                 /* which the name does not tell yet */
     struct exchange_worker *workers;
     atomic_llong kept_rows; /* all that have stayed on this rank */
     atomic_int n_open;      /* driven pipelines whose sources have been opened */

@@ -3,9 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash_table.h"
 #include "exec/build.h"
 #include "exec/reuse.h"
 #include "observe/traced.h"
+#include "tensor/semantics.h"
 
 /* ---- creation ---- */
 
@@ -187,6 +189,7 @@ static int report_pipeline(struct sx_run *run, const struct sx_pipeline *p,
 
 int sx_run_report(struct sx_run *run, const struct sx_operator_report **out_reports) {
     int n = 0;
+    sx_exchanges_describe(run);
     for (int i = 0; i < run->n_pipelines; i++)
         n += count_operators(&run->pipelines[i]);
     run->reports = SX_ARENA_ARRAY(&run->arena, n, struct sx_operator_report);
@@ -197,6 +200,34 @@ int sx_run_report(struct sx_run *run, const struct sx_operator_report **out_repo
     for (int i = 0; i < run->n_pipelines; i++)
         n += report_pipeline(run, &run->pipelines[i], run->reports + n);
     return n;
+}
+
+static uint64_t hash_name(uint64_t hash, const struct sx_operator *op) {
+    return sx_hash_mix(hash, sx_hash_bytes(op->name, (uint32_t)strlen(op->name)));
+}
+
+static uint64_t hash_below(uint64_t hash, const struct sx_pipeline *p);
+
+static uint64_t hash_pipeline(uint64_t hash, const struct sx_pipeline *p) {
+    hash = hash_name(sx_hash_mix(hash_below(hash, p), (uint64_t)p->index), &p->source->base);
+    for (int t = 0; t < p->n_transforms; t++)
+        hash = hash_name(hash, &p->transforms[t]->base);
+    return hash_name(hash, &p->sink->base);
+}
+
+/* What its source drives. */
+static uint64_t hash_below(uint64_t hash, const struct sx_pipeline *p) {
+    for (const struct sx_pipeline *below = driven_by(p); below; below = below->next)
+        hash = hash_pipeline(hash, below);
+    return hash;
+}
+
+uint64_t sx_run_hash(const struct sx_run *run, bool without_last) {
+    const int n = run->n_pipelines - (without_last && run->n_pipelines > 0);
+    uint64_t hash = 0;
+    for (int i = 0; i < n; i++)
+        hash = hash_pipeline(hash, &run->pipelines[i]);
+    return n < run->n_pipelines ? hash_below(hash, &run->pipelines[n]) : hash;
 }
 
 /* Behind `text`; NULL: no memory. */

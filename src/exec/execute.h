@@ -132,5 +132,7 @@ void sx_run_progress(struct sx_run *run, struct sx_exec_progress *out_progress);
 int sx_run_report(struct sx_run *run, const struct sx_operator_report **out_reports);
 /* The pipelines as text, for --explain; in `arena`. */
 const char *sx_run_text(struct sx_run *run, struct sx_arena *arena);
+/* Of the same, for ranks to compare; without_last: but for the last one, not counting what that drives. */
+uint64_t sx_run_hash(const struct sx_run *run, bool without_last);
 
 #endif

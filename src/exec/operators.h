@@ -183,6 +183,8 @@ SX_MUST_CHECK enum sx_status sx_exchanges_compare(struct sx_run *run, struct sx_
 /* Connects all exchanges of a run with the other ranks; then, whatever became of the run, lets go of them. */
 SX_MUST_CHECK enum sx_status sx_exchanges_open(struct sx_run *run, struct sx_error *error);
 void sx_exchanges_close(struct sx_run *run);
+/* Their names tell what they have done, once they are closed. */
+void sx_exchanges_describe(struct sx_run *run);
 /* Rows of ranks other than 0 are dropped. */
 SX_MUST_CHECK enum sx_status sx_root_only_create(struct sx_run *run, struct sx_transform **out_transform,
                                                  struct sx_error *error);

@@ -1,6 +1,9 @@
 #include "plan/distribute.h"
 
+#include <string.h>
+
 #include "plan/distribute_state.h"
+#include "tensor/semantics.h"
 
 /* ---- spreads ---- */
 
@@ -268,6 +271,14 @@ struct sx_plan *distribute_node(struct distribution *d, struct sx_plan *plan, st
     return made;
 }
 
+static uint64_t hash_text(const struct sx_plan *root) {
+    struct sx_arena arena = {0};
+    const char *text = sx_plan_text(&arena, root);
+    const uint64_t hash = sx_hash_bytes(text, (uint32_t)strlen(text));
+    sx_arena_release(&arena);
+    return hash;
+}
+
 enum sx_status sx_plan_distribute(struct sx_query_plan *query, const struct sx_distribute_options *options,
                                   struct sx_error *error) {
     struct sx_error local = {0};
@@ -282,5 +293,6 @@ enum sx_status sx_plan_distribute(struct sx_query_plan *query, const struct sx_d
                             local.text[0] ? local.text : "no memory for the plan");
     distribute_root_choice(root);
     query->root = root;
+    query->text_hash = hash_text(root);
     return sx_plan_check(query, error);
 }

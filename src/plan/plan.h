@@ -243,6 +243,7 @@ struct sx_query_plan {
     int32_t n_materialized; /* ids are below */
     bool is_known;          /* made of what DuckDB planned when the query came before */
     bool names_files;       /* a scan is of files that are no table's stand-in */
+    uint64_t text_hash;     /* once it is distributed: of its text, for ranks to compare */
 };
 
 void sx_query_plan_release(struct sx_query_plan *query);
