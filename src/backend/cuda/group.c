@@ -304,10 +304,15 @@ enum sx_status sx_cuda_group_create(struct sx_stream *base, const struct sx_grou
     return SX_OK;
 }
 
-enum sx_status cuda_group_take_turn(struct cuda_stream *stream, struct sx_group *group) {
-    if (!group->turn)
-        return cuda_check(stream, cudaEventCreateWithFlags(&group->turn, cudaEventDisableTiming), "an event");
-    return cuda_check(stream, cudaStreamWaitEvent(stream->handle, group->turn, 0), "waiting for a turn");
+enum sx_status cuda_group_follow(struct cuda_stream *stream, cudaEvent_t event) {
+    return event ? cuda_check(stream, cudaStreamWaitEvent(stream->handle, event, 0), "waiting for a turn")
+                 : SX_OK;
+}
+
+enum sx_status cuda_group_tell(struct cuda_stream *stream, cudaEvent_t *event) {
+    if (!*event)
+        SX_TRY(cuda_check(stream, cudaEventCreateWithFlags(event, cudaEventDisableTiming), "an event"));
+    return cuda_check(stream, cudaEventRecord(*event, stream->handle), "an event");
 }
 
 void sx_cuda_group_destroy(struct sx_stream *base, struct sx_group *group) {
@@ -332,8 +337,10 @@ void sx_cuda_group_destroy(struct sx_stream *base, struct sx_group *group) {
     sx_buffer_release(group->hashes.buffer);
     sx_buffer_release(group->slots);
     sx_buffer_release(group->heap);
-    if (group->turn)
-        (void)cudaEventDestroy(group->turn);
+    if (group->found)
+        (void)cudaEventDestroy(group->found);
+    if (group->added)
+        (void)cudaEventDestroy(group->added);
     pthread_mutex_destroy(&group->lock);
     free(group->stretches);
     free(group->keys);

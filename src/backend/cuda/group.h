@@ -55,7 +55,9 @@ enum cuda_group_order { CUDA_GROUP_ORDER_UNKNOWN, CUDA_GROUP_IN_ORDER, CUDA_GROU
 
 struct sx_group {
     pthread_mutex_t lock; /* held during an update */
-    cudaEvent_t turn;     /* the last update's end: the next one's stream waits for it */
+    /* The last update's: its groups are in the table; it has added to them. The next one's stream waits for
+     * each before it does the same: while rows are added, those of the next batch are looked up. */
+    cudaEvent_t found, added;
     /* Of an update that failed half-way: the table may lead into its batch. All later ones fail with it, too,
      * so that the query's error is this one, whichever worker is the first to report. */
     struct sx_error failure;
@@ -137,8 +139,11 @@ SX_MUST_CHECK enum sx_status cuda_group_grow(struct cuda_stream *stream, struct 
 /* Room for the states of all groups. */
 SX_MUST_CHECK enum sx_status cuda_group_grow_states(struct cuda_stream *stream, struct sx_group *group,
                                                     int64_t n_groups);
-/* Work that the stream gets from now on comes after that of the last update. The caller holds the lock. */
-SX_MUST_CHECK enum sx_status cuda_group_take_turn(struct cuda_stream *stream, struct sx_group *group);
+/* Work that the stream gets from now on comes after the event, which is one of the group's two. The caller
+ * holds the lock, as below. */
+SX_MUST_CHECK enum sx_status cuda_group_follow(struct cuda_stream *stream, cudaEvent_t event);
+/* The event is there once the stream has done what it has got. */
+SX_MUST_CHECK enum sx_status cuda_group_tell(struct cuda_stream *stream, cudaEvent_t *event);
 /* `bytes` that stay where they are until the group is destroyed. */
 SX_MUST_CHECK enum sx_status cuda_group_heap_alloc(struct cuda_stream *stream, struct sx_group *group,
                                                    size_t bytes, char **out_memory);

@@ -50,7 +50,7 @@ enum sx_status sx_cuda_group_finish(struct sx_stream *base, struct sx_group *gro
                                     int64_t *out_most_rows) {
     struct cuda_stream *stream;
     SX_TRY(cuda_enter(base, &stream));
-    SX_TRY(cuda_group_take_turn(stream, group));
+    SX_TRY(cuda_group_follow(stream, group->added));
     SX_TRY(cuda_group_grow_states(stream, group, group->n_groups)); /* there may have been no update */
     SX_TRY(check_sums(stream, group));
     sx_buffer_release(group->slots);

@@ -327,6 +327,8 @@ static enum sx_status run_update(struct update *update) {
         SX_TRY(cuda_sync_counters(stream, "new groups of a batch"));
     if (!has_numbers)
         SX_TRY(cuda_group_search_end(stream, group, &update->search));
+    SX_TRY(cuda_group_tell(stream, &group->found));
+    SX_TRY(cuda_group_follow(stream, group->added));
     SX_TRY(cuda_group_grow_states(stream, group, group->n_groups));
     for (int a = 0; a < group->n_aggregates; a++)
         if (has_range(update, a))
@@ -356,17 +358,14 @@ enum sx_status sx_cuda_group_update(struct sx_stream *base, struct sx_group *gro
     atomic_fetch_sub(&group->rows_waiting, rows);
     const enum sx_status failed = group->failure.status;
     enum sx_status status = failed ? sx_error_set(&base->error, failed, "%s", group->failure.text)
-                                   : cuda_group_take_turn(stream, group);
+                                   : cuda_group_follow(stream, group->found);
     if (status == SX_OK)
         status = found == SX_OK ? run_update(&update) : found;
+    if (status == SX_OK)
+        status = cuda_group_tell(stream, &group->added);
     if (status != SX_OK && !failed)
         group->failure = base->error;
     cuda_group_search_release(group, &update.search);
-    if (group->turn) {
-        const cudaError_t ended = cudaEventRecord(group->turn, stream->handle);
-        if (status == SX_OK)
-            status = cuda_check(stream, ended, "an event");
-    }
     cuda_hand_over(stream);
     pthread_mutex_unlock(&group->lock);
     return status;
