@@ -184,10 +184,10 @@ out:
     return status;
 }
 
-/* Strings that share more bytes than any prefix holds. */
-static enum sx_status long_prefixes(struct conformance *c, int64_t rows) {
-    struct sort_case test = {.n_keys = 1, .rows = rows};
-    struct sx_tensor *column = &test.keys[0];
+/* Strings that share more bytes than any prefix holds, behind n_front other keys. */
+static enum sx_status long_prefixes(struct conformance *c, int64_t rows, int n_front) {
+    struct sort_case test = {.n_keys = n_front + 1, .rows = rows};
+    struct sx_tensor *column = &test.keys[n_front];
     enum { BYTES = 48 };
     enum sx_status status;
     SX_GO(sx_tensor_create(c->pool, types[17], rows, false, column, &c->error));
@@ -197,6 +197,10 @@ static enum sx_status long_prefixes(struct conformance *c, int64_t rows) {
         memset(bytes, 'x', BYTES);
         snprintf(bytes + 40, 8, "%d", (int)(conformance_random(c) % 1000));
         ((struct sx_string *)column->values)[i] = sx_string_make(bytes, 40 + (uint32_t)(i % 8));
+    }
+    for (int k = 0; k < n_front; k++) {
+        SX_GO(conformance_column(c, types[4], rows, FILL_FEW_VALUES, 0, &test.keys[k]));
+        test.orders[k].descending = k == 0;
     }
     SX_GO(with_limits(c, &test));
 out:
@@ -261,7 +265,7 @@ static enum sx_status short_of_memory(struct conformance *c) {
         enum sx_status status =
             c->backend->ops.stream_create(c->backend, poor.pool, NULL, &poor.stream, &c->error);
         if (status == SX_OK) {
-            status = long_prefixes(&poor, 5000);
+            status = long_prefixes(&poor, 5000, 0);
             if (status == SX_OK)
                 status = several_keys(&poor, 5000);
             c->backend->ops.stream_destroy(poor.stream);
@@ -285,7 +289,8 @@ static enum sx_status all_cases(struct conformance *c) {
         for (int round = 0; round < 12; round++)
             SX_TRY(several_keys(c, rows));
         SX_TRY(all_equal(c, rows));
-        SX_TRY(long_prefixes(c, rows));
+        for (int n_front = 0; n_front < 3; n_front++)
+            SX_TRY(long_prefixes(c, rows, n_front));
     }
     SX_TRY(some_runs(c));
     return short_of_memory(c);

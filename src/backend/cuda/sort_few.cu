@@ -1,8 +1,8 @@
 /* The order of few rows, by comparing them: runs in shared memory, a block each, and then pairs of runs,
  * until there is one. A merge gives every row its place by itself: that in its own run, and as many as are in
  * front of it in the other one, which a binary search tells. 20 bytes a row are moved in a pass, of which 16
- * tell most rows apart: few comparisons look at a column. Nothing is measured before, and nothing is waited
- * for. */
+ * tell most rows apart: few comparisons look at a column. So of strings those begin behind what all have
+ * alike, which a kernel finds first. Nothing is waited for. */
 #include "backend/cuda/launch_sort.h"
 #include "backend/cuda/sort_kernel.h"
 
@@ -42,16 +42,52 @@ struct few_prefix {
     uint64_t high, low;
 };
 
-/* Of the first key, and of what decides behind its prefix. */
-__device__ static inline struct few_prefix row_prefix(const struct cuda_sort_keys &keys, int64_t row) {
+/* Which key's strings prefixes tell of; -1: none's. */
+__host__ __device__ static inline int string_key(const struct cuda_sort_keys &keys) {
+    return keys.n_told < keys.n && keys.n_told < 2 && keys.keys[keys.n_told].column.phys == SX_PHYS_STRING
+               ? keys.n_told
+               : -1;
+}
+
+enum { MOST_ALIKE = 512 }; /* bits */
+
+/* The first bits that the two do not have alike, as if bytes of 0 were behind them. */
+__device__ static inline uint32_t alike_bits(const struct sx_string *a, const struct sx_string *b) {
+    for (uint32_t bit = 0; bit < MOST_ALIKE; bit += 64) {
+        const uint64_t differing = string_bits(a, bit, 64) ^ string_bits(b, bit, 64);
+        if (differing)
+            return bit + (uint32_t)__clzll((long long)differing);
+    }
+    return MOST_ALIKE;
+}
+
+/* *alike (UINT32_MAX before): bits that all strings of the key begin with, those of NULL left out. */
+__global__ void find_alike(const __grid_constant__ struct cuda_sort_key key, int64_t rows, uint32_t *alike) {
+    const bool has_first = cuda_is_valid(key.column, 0);
+    uint32_t least = MOST_ALIKE;
+    for (int64_t row = cuda_thread(); row < rows; row += cuda_threads())
+        if (!has_first)
+            least = 0;
+        else if (cuda_is_valid(key.column, row)) {
+            const uint32_t bits = alike_bits(string_at(key.column, 0), string_at(key.column, row));
+            least = bits < least ? bits : least;
+        }
+    if (least < *(const volatile uint32_t *)alike)
+        atomicMin(alike, least);
+}
+
+/* Of the first key, and of what decides behind its prefix. `alike`: of the key that has strings, in bits. */
+__device__ static inline struct few_prefix row_prefix(const struct cuda_sort_keys &keys, int64_t row,
+                                                      int64_t alike) {
+    const int strings = string_key(keys);
     struct few_prefix prefix = {0, 0};
     if (keys.n == 0)
         return prefix;
-    prefix.high = key_prefix(keys.keys[0], row, 0);
-    if (keys.n_told == 0 && keys.keys[0].column.phys == SX_PHYS_STRING)
-        prefix.low = key_prefix(keys.keys[0], row, 64);
+    prefix.high = key_prefix(keys.keys[0], row, strings == 0 ? alike : 0);
+    if (strings == 0)
+        prefix.low = key_prefix(keys.keys[0], row, alike + 64);
     else if (keys.n_told > 0 && keys.n > 1)
-        prefix.low = key_prefix(keys.keys[1], row, 0);
+        prefix.low = key_prefix(keys.keys[1], row, strings == 1 ? alike : 0);
     return prefix;
 }
 
@@ -157,12 +193,12 @@ __device__ static inline int sort_run(const struct cuda_sort_keys &keys, struct 
 /* `order` not NULL: this is all, and the first `limit` rows go there. */
 __global__ void __launch_bounds__(RUN)
     sort_runs(const __grid_constant__ struct cuda_sort_keys keys, int64_t rows, int64_t limit,
-              struct few_rows out, int64_t *order) {
+              const uint32_t *alike, struct few_rows out, int64_t *order) {
     __shared__ struct few_run runs[2];
     const int64_t first = (int64_t)blockIdx.x * RUN;
     const int n = rows - first < RUN ? (int)(rows - first) : (int)RUN, i = (int)threadIdx.x;
     if (i < n) {
-        const struct few_prefix prefix = row_prefix(keys, first + i);
+        const struct few_prefix prefix = row_prefix(keys, first + i, alike ? *alike : 0);
         runs[0].high[i] = prefix.high;
         runs[0].low[i] = prefix.low;
         runs[0].rows[i] = (uint32_t)(first + i);
@@ -188,7 +224,8 @@ __global__ void merge_runs(const __grid_constant__ struct cuda_sort_keys keys, i
 extern "C" {
 
 size_t cuda_sort_few_bytes(int64_t rows) {
-    return rows <= RUN ? 0 : (size_t)rows * 2 * (2 * sizeof(uint64_t) + sizeof(uint32_t));
+    return sizeof(uint32_t) +
+           (rows <= RUN ? 0 : (size_t)rows * 2 * (2 * sizeof(uint64_t) + sizeof(uint32_t)));
 }
 
 void cuda_sort_few(cudaStream_t stream, const struct cuda_sort_keys *keys, int64_t rows, int64_t limit,
@@ -199,7 +236,15 @@ void cuda_sort_few(cudaStream_t stream, const struct cuda_sort_keys *keys, int64
                                        {words + 2 * rows, words + 3 * rows, numbers + rows}};
     int64_t *const no_order = nullptr;
     const unsigned blocks = (unsigned)((rows + RUN - 1) / RUN);
-    SX_LAUNCH(sort_runs, blocks, RUN, 0, stream, *keys, rows, limit, halves[0],
+    const int strings = string_key(*keys);
+    uint32_t *alike = nullptr;
+    if (strings >= 0) {
+        alike = rows <= RUN ? (uint32_t *)scratch : numbers + 2 * rows;
+        (void)cudaMemsetAsync(alike, 0xff, sizeof *alike, stream);
+        SX_LAUNCH(find_alike, cuda_blocks(rows), CUDA_THREADS, 0, stream, keys->keys[strings], rows, alike);
+    }
+    const uint32_t *const found = alike;
+    SX_LAUNCH(sort_runs, blocks, RUN, 0, stream, *keys, rows, limit, found, halves[0],
               blocks == 1 ? out_order : no_order);
     int from = 0;
     for (int64_t width = RUN; width < rows; width *= 2, from ^= 1)
