@@ -25,14 +25,14 @@ struct root_size {
 
 static enum sx_status choose(struct sx_exchange *exchange, struct sx_worker *worker) {
     const struct sx_source *driven = exchange->sink->sink.driven->source;
+    const int64_t scale = worker->run->options.backend->traits.is_host ? 1 : DEVICE_SCALE;
     const struct root_size own = {driven->most_rows ? driven->most_rows(driven) : INT64_MAX,
-                                  worker->run->options.few_groups};
+                                  worker->run->options.few_groups * scale};
     struct sx_arena arena = {0};
     void *told = NULL;
     const enum sx_status status = exchange_tell(exchange, worker, &own, sizeof own, &arena, &told);
     const struct root_size *all = told;
-    const int64_t scale = worker->run->options.backend->traits.is_host ? 1 : DEVICE_SCALE;
-    int64_t left = status == SX_OK ? all[0].few_rows * scale : -1;
+    int64_t left = status == SX_OK ? all[0].few_rows : -1;
     for (int r = 0; r < exchange->n_ranks && left >= 0; r++)
         left = all[r].most_rows <= left ? left - all[r].most_rows : -1;
     exchange->is_at_root = left >= 0;

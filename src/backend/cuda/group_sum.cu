@@ -405,9 +405,10 @@ __global__ void __launch_bounds__(GROUP_FEW_THREADS, FEW_BLOCKS)
     });
 }
 
+/* Of floating point, or where there are too many groups for all sums at the same time. */
 template <typename T>
-__global__ void sum_few_floats(struct cuda_group_input input, int64_t n_groups, struct cuda_group_sums sums,
-                               int32_t first_narrow, T) {
+__global__ void sum_few_alone(struct cuda_group_input input, int64_t n_groups, struct cuda_group_sums sums,
+                              int32_t first_narrow, T) {
     SX_DYNAMIC_SHARED(memory);
     add_few<T>(input, n_groups, sums, first_narrow, (group_word *)memory);
 }
@@ -505,13 +506,10 @@ static void launch_sum(cudaStream_t stream, const struct cuda_group_input &input
             SX_LAUNCH(sum_runs, cuda_blocks(input.rows.runs.n), CUDA_THREADS, 0, stream, input, sums, zero);
             return;
         }
-    if constexpr (is_float<T>)
-        if (narrow && group_is_few(n_groups, N + 1)) {
-            SX_LAUNCH(sum_few_floats, group_few_blocks(n), GROUP_FEW_THREADS,
-                      group_few_bytes(n_groups, N + 1), stream, input, n_groups, sums, first_narrow, zero);
-            return;
-        }
-    if (narrow && shared_bytes <= SHARED_BYTES)
+    if (narrow && group_is_few(n_groups, N + 1))
+        SX_LAUNCH(sum_few_alone, group_few_blocks(n), GROUP_FEW_THREADS, group_few_bytes(n_groups, N + 1),
+                  stream, input, n_groups, sums, first_narrow, zero);
+    else if (narrow && shared_bytes <= SHARED_BYTES)
         SX_LAUNCH(sum_shared, (unsigned)(blocks < most ? blocks : most), CUDA_THREADS, (size_t)shared_bytes,
                   stream, input, n_groups, sums, first_narrow, zero);
     else
