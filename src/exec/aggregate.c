@@ -9,7 +9,6 @@ struct distinct_set {
     int32_t call;
     struct sx_group *group; /* keys, then the argument */
     int parts;
-    int64_t most_rows;
 };
 
 struct aggregate_worker {
@@ -126,10 +125,11 @@ static enum sx_status aggregate_consume(struct sx_sink *sink, struct sx_worker *
 
 static enum sx_status aggregate_finish(struct sx_sink *sink, struct sx_worker *worker, int *out_parts) {
     struct aggregate *aggregate = (struct aggregate *)sink;
+    int64_t most_rows; /* a set's, which nobody asks for */
     *out_parts = 0;
     for (int32_t i = 0; i < aggregate->n_sets; i++) {
         SX_TRY(sx_ops(worker)->group_finish(worker->stream, aggregate->sets[i].group,
-                                            &aggregate->sets[i].parts, &aggregate->sets[i].most_rows));
+                                            &aggregate->sets[i].parts, &most_rows));
         *out_parts += aggregate->sets[i].parts;
     }
     return SX_OK;

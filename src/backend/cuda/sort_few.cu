@@ -44,7 +44,8 @@ struct few_prefix {
 
 /* Which key's strings prefixes tell of; -1: none's. */
 __host__ __device__ static inline int string_key(const struct cuda_sort_keys &keys) {
-    return keys.n_told < keys.n && keys.n_told < 2 && keys.keys[keys.n_told].column.phys == SX_PHYS_STRING
+    return keys.n_told < keys.n && keys.n_told < CUDA_SORT_PREFIXES &&
+                   keys.keys[keys.n_told].column.phys == SX_PHYS_STRING
                ? keys.n_told
                : -1;
 }
