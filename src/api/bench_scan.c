@@ -311,7 +311,7 @@ static enum sx_status place_chunks(const struct bench_scan *bench, struct attemp
     const bool is_on_device = attempt->variant->is_on_device;
     double ignored;
     if (backend->cache_limit)
-        backend->cache_limit(backend, is_on_device ? backend->traits.memory_bytes / 2 : 0);
+        backend->cache_limit(backend, is_on_device ? backend->traits.memory_bytes / 2 : 0, 0);
     if (is_on_device)
         SX_TRY(scan_once(bench, attempt, n_threads, &ignored, error));
     return set_warmth(bench, is_warm, error);
@@ -392,7 +392,7 @@ static enum sx_status measure(const struct bench_scan *bench, int most_threads, 
         for (int n_threads = 1; n_threads <= most_threads && status == SX_OK; n_threads *= 2)
             status = measure_all(bench, is_warm, n_threads, error);
     if (backend->cache_limit)
-        backend->cache_limit(backend, cache_bytes);
+        backend->cache_limit(backend, cache_bytes, 0);
     return status;
 }
 

@@ -120,7 +120,7 @@ static enum sx_status open_device_cache(struct stachio_db *db, const struct sx_n
     const uint64_t wanted = options->device_cache_bytes ? options->device_cache_bytes : most / 2;
     const size_t bytes = wanted < most ? (size_t)wanted : most;
     if (options->cache == STACHIO_CACHE_DEVICE)
-        db->backend->cache_limit(db->backend, bytes);
+        db->backend->cache_limit(db->backend, bytes, 0);
     else
         db->reuse_bytes = net && bytes > most / RANKS_PART ? most / RANKS_PART : bytes;
     return SX_OK;

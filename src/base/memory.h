@@ -77,6 +77,9 @@ struct sx_cache_usage {
     int64_t n_entries;
     int64_t n_hits, n_misses;
     int64_t hit_bytes; /* that were found, as they are stored in files */
+    /* Of a device's, besides: decoded columns that it has, and how often a column was taken from them. */
+    size_t values_bytes;
+    int64_t n_values_taken;
 };
 
 struct sx_pool_usage {

@@ -104,7 +104,10 @@ enum sx_status sx_reuse_plan(struct sx_run *run, const struct sx_plan *root, str
             if (column.n_readers > 1 && !find(run, column.scan, source))
                 add(run, &column, &bytes_left);
         }
-    return run->n_reused ? sx_reuse_create(run->options.storage, limit, &run->reuse, error) : SX_OK;
+    if (run->n_reused == 0)
+        return SX_OK;
+    /* decoded columns have what the stored ones leave */
+    return sx_reuse_create(run->options.storage, limit, (size_t)bytes_left, &run->reuse, error);
 }
 
 int sx_reuse_readers(const struct sx_run *run, const struct sx_scan_plan *scan, int32_t column) {

@@ -5,8 +5,8 @@
 #include "storage/scan_state.h"
 #include "tensor/backend.h"
 
-enum sx_status sx_reuse_create(struct sx_storage *storage, size_t limit_bytes, struct sx_reuse **out_reuse,
-                               struct sx_error *error) {
+enum sx_status sx_reuse_create(struct sx_storage *storage, size_t limit_bytes, size_t values_bytes,
+                               struct sx_reuse **out_reuse, struct sx_error *error) {
     struct sx_reuse *reuse = calloc(1, sizeof *reuse);
     if (!reuse)
         return sx_error_set(error, SX_OUT_OF_MEMORY, "out of memory: no memory for a scan");
@@ -20,6 +20,7 @@ enum sx_status sx_reuse_create(struct sx_storage *storage, size_t limit_bytes, s
     }
     reuse->backend = storage->backend;
     reuse->limit_bytes = limit_bytes;
+    reuse->values_bytes = values_bytes;
     *out_reuse = reuse;
     return SX_OK;
 }
@@ -34,10 +35,10 @@ void sx_reuse_destroy(struct sx_reuse *reuse) {
 
 void sx_reuse_begin(struct sx_reuse *reuse) {
     if (reuse)
-        reuse->backend->cache_limit(reuse->backend, reuse->limit_bytes);
+        reuse->backend->cache_limit(reuse->backend, reuse->limit_bytes, reuse->values_bytes);
 }
 
 void sx_reuse_end(struct sx_reuse *reuse) {
     if (reuse)
-        reuse->backend->cache_limit(reuse->backend, 0);
+        reuse->backend->cache_limit(reuse->backend, 0, 0);
 }

@@ -1,13 +1,15 @@
-/* Column chunks that several scans of one query read: the first of them brings a chunk to the device, where
- * it stays, in the backend's cache, until the last has read it or the query ends. */
+/* Column chunks that several scans of one query read: the first of them brings a chunk to the device and
+ * decodes it; it stays there, in the backend's cache, until the last has read it or the query ends. */
 #ifndef SX_STORAGE_REUSE_H
 #define SX_STORAGE_REUSE_H
 
 #include "storage/scan.h"
 
-/* Takes at most `limit_bytes` of the memory of the storage's backend, whose cache is off otherwise. */
+/* Takes at most `limit_bytes` of the memory of the storage's backend, whose cache is off otherwise; chunks'
+ * values, decoded, at most `values_bytes` besides. */
 SX_MUST_CHECK enum sx_status sx_reuse_create(struct sx_storage *storage, size_t limit_bytes,
-                                             struct sx_reuse **out_reuse, struct sx_error *error);
+                                             size_t values_bytes, struct sx_reuse **out_reuse,
+                                             struct sx_error *error);
 /* After its scans' row groups. NULL allowed, as below. */
 void sx_reuse_destroy(struct sx_reuse *reuse);
 

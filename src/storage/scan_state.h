@@ -41,7 +41,7 @@ struct sx_storage {
 /* See reuse.h. */
 struct sx_reuse {
     const struct sx_backend *backend;
-    size_t limit_bytes;
+    size_t limit_bytes, values_bytes;
     /* Entries without bytes, whose numbers the device's cache knows; several, since all workers tell of their
      * row groups at about the same time. */
     struct sx_chunk_cache *places[SX_REUSE_PARTS];

@@ -428,9 +428,10 @@ struct sx_backend {
     SX_MUST_CHECK enum sx_status (*link_measure)(const struct sx_backend *backend, struct sx_pool *io_pool,
                                                  double *out_bytes_per_second, struct sx_error *error);
     /* A cache of what decoders bring to the device: bytes of spans with a cache_id, decompressed, up to
-     * `limit_bytes` of traits.memory_bytes (0: none, and at first). Given up before an allocation is refused.
-     * Any thread; all four NULL: there is no such cache. */
-    void (*cache_limit)(const struct sx_backend *backend, size_t limit_bytes);
+     * `limit_bytes` of traits.memory_bytes (0: none, and at first); and up to `values_bytes` of what spans
+     * with several n_readers were decoded to. Given up before an allocation is refused. Any thread; all four
+     * NULL: there is no such cache. */
+    void (*cache_limit)(const struct sx_backend *backend, size_t limit_bytes, size_t values_bytes);
     struct sx_cache_usage (*cache_usage)(const struct sx_backend *backend);
     /* What it has for that cache_id, to stay until it is released (before the backend is closed); NULL: it
      * has nothing. Counts for one of the span's readers. Any thread. */

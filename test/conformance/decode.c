@@ -205,7 +205,7 @@ static enum sx_status try_case(struct conformance *c, const struct column_case *
 void conform_decode(struct conformance *c) {
     for (int i = 0; i < decode_n_cases; i++) {
         if (c->backend->cache_limit) /* none, a small one, or a large one */
-            c->backend->cache_limit(c->backend, (size_t[]){0, 20000, 64 << 20}[i % 3]);
+            c->backend->cache_limit(c->backend, (size_t[]){0, 20000, 64 << 20}[i % 3], 64 << 20);
         enum sx_status status = try_case(c, &decode_cases[i]);
         char name[SX_TYPE_NAME_BYTES];
         CONFORM(c, status == SX_OK, "decode %s from physical type %d: %s",

@@ -184,26 +184,56 @@ static void try_readers(struct conformance *c, struct chunk *chunk) {
     chunk_renew(chunk);
 }
 
+/* Values that were decoded are there for later readers, until the last has been; not more of them than there
+ * is room for. */
+static void try_values(struct conformance *c, bool has_room) {
+    enum { N_READERS = 3 };
+    struct chunk chunk = {.is_required = true};
+    struct view view;
+    int kind = 0;
+    while (decode_cases[kind].type.id != SX_TYPE_I64)
+        kind++;
+    if (chunk_make(c, &decode_cases[kind], SX_ENCODING_DELTA_BINARY_PACKED, ROWS, 0, &chunk) != SX_OK)
+        CONFORM(c, false, "decode: %s", c->error.text);
+    const size_t bytes = ROWS * sizeof(int64_t);
+    c->backend->cache_limit(c->backend, 0, 0);
+    c->backend->cache_limit(c->backend, LARGE_BYTES, has_room ? bytes : bytes - 1);
+    const struct sx_cache_usage before = usage_of(c);
+    chunk.spans[0].n_readers = N_READERS;
+    look_at(&chunk, true, 0, &view);
+    for (int i = 0; i < N_READERS; i++) {
+        expect(c, &chunk, &view, "one of some readers");
+        const struct sx_cache_usage after = usage_of(c);
+        const bool is_there = has_room && i < N_READERS - 1;
+        CONFORM(c, after.values_bytes == (is_there ? bytes : 0),
+                "decode: %zu bytes of values after reader %d", after.values_bytes, i);
+        CONFORM(c, after.n_values_taken - before.n_values_taken == (has_room ? i : 0),
+                "decode: reader %d did not take what was decoded", i);
+    }
+    chunk_release(&chunk);
+    c->backend->cache_limit(c->backend, LARGE_BYTES, 0);
+}
+
 /* Least recently used first. */
 static void try_limits(struct conformance *c, struct chunk *chunks, int n) {
     struct view view;
-    c->backend->cache_limit(c->backend, 0);
+    c->backend->cache_limit(c->backend, 0, 0);
     CONFORM(c, usage_of(c).held_bytes == 0 && usage_of(c).n_entries == 0,
             "decode: a cache that is off holds");
     look_at(&chunks[0], true, 0, &view);
     expect(c, &chunks[0], &view, "cache off");
     CONFORM(c, usage_of(c).held_bytes == 0, "decode: kept though the cache is off");
-    c->backend->cache_limit(c->backend, LARGE_BYTES);
+    c->backend->cache_limit(c->backend, LARGE_BYTES, 0);
     expect(c, &chunks[0], &view, "one chunk");
     const size_t one_bytes = usage_of(c).held_bytes, limit_bytes = one_bytes * 5 / 2;
-    c->backend->cache_limit(c->backend, limit_bytes);
+    c->backend->cache_limit(c->backend, limit_bytes, 0);
     for (int i = 0; i < 5 * n; i++) {
         look_at(&chunks[i % n], i % 2, 0, &view);
         expect(c, &chunks[i % n], &view, "a small cache");
         CONFORM(c, usage_of(c).held_bytes <= limit_bytes, "decode: %zu bytes held, the limit is %zu",
                 usage_of(c).held_bytes, limit_bytes);
     }
-    c->backend->cache_limit(c->backend, LARGE_BYTES);
+    c->backend->cache_limit(c->backend, LARGE_BYTES, 0);
 }
 
 enum { N_CHUNKS = 6, N_USERS = 4, N_READS = 40 };
@@ -228,7 +258,7 @@ static void *use(void *context) {
 static void try_users(struct conformance *c, const struct chunk *chunks) {
     struct user users[N_USERS];
     pthread_t threads[N_USERS];
-    c->backend->cache_limit(c->backend, 20000);
+    c->backend->cache_limit(c->backend, 20000, 0);
     for (int i = 0; i < N_USERS; i++) {
         users[i] = (struct user){*c, chunks};
         users[i].c.random_state += (uint64_t)i;
@@ -249,7 +279,7 @@ static void try_users(struct conformance *c, const struct chunk *chunks) {
 void conform_decode_cache(struct conformance *c) {
     static const enum sx_parquet_codec codecs[] = {SX_CODEC_UNCOMPRESSED, SX_CODEC_SNAPPY, SX_CODEC_ZSTD};
     struct chunk chunks[N_CHUNKS] = {0};
-    c->backend->cache_limit(c->backend, LARGE_BYTES);
+    c->backend->cache_limit(c->backend, LARGE_BYTES, 0);
     for (int i = 0; i < N_CHUNKS; i++) {
         const enum sx_type_id type = i % 2 ? SX_TYPE_VARCHAR : SX_TYPE_I64;
         if (make_chunk(c, type, codecs[i / 2], &chunks[i]) != SX_OK)
@@ -263,11 +293,15 @@ void conform_decode_cache(struct conformance *c) {
         try_damaged(c, &chunks[i]);
         try_readers(c, &chunks[i]);
     }
+    if (conformance_takes(c)) {
+        try_values(c, true);
+        try_values(c, false);
+    }
     if (conformance_takes(c))
         try_limits(c, chunks, N_CHUNKS);
     if (conformance_takes(c))
         try_users(c, chunks);
-    c->backend->cache_limit(c->backend, 0);
+    c->backend->cache_limit(c->backend, 0, 0);
     for (int i = 0; i < N_CHUNKS; i++)
         chunk_release(&chunks[i]);
 }

@@ -342,14 +342,15 @@ enum sx_status chunk_make(struct conformance *c, const struct column_case *kind,
     out->kind = kind;
     SX_TRY(conformance_column(c, kind->type, rows, fills[below(c, 3)], nulls, &out->host));
     limit_values(c, kind, &out->host);
-    out->spec = (struct sx_chunk_spec){.physical = kind->physical,
-                                       .codec = codecs[below(c, N_CODECS)],
-                                       .type_length = kind->type_length,
-                                       .type = kind->type,
-                                       .conversion = kind->conversion,
-                                       .optional = nulls > 0 || (!out->is_whole && below(c, 2)),
-                                       .keep_dictionary = below(c, 2),
-                                       .n_rows = rows};
+    out->spec =
+        (struct sx_chunk_spec){.physical = kind->physical,
+                               .codec = codecs[below(c, N_CODECS)],
+                               .type_length = kind->type_length,
+                               .type = kind->type,
+                               .conversion = kind->conversion,
+                               .optional = nulls > 0 || (!out->is_whole && !out->is_required && below(c, 2)),
+                               .keep_dictionary = below(c, 2),
+                               .n_rows = rows};
     return make_pages(c, out, encoding);
 }
 

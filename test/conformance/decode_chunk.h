@@ -23,7 +23,8 @@ struct chunk {
     struct sx_page pages[DECODE_MAX_PAGES];
     size_t offsets[DECODE_MAX_PAGES]; /* in bytes */
     int n_pages;
-    bool is_whole; /* set before: one page, REQUIRED where nothing is null */
+    /* Set before: one page, REQUIRED where nothing is null; the latter alone. */
+    bool is_whole, is_required;
     struct bytes bytes;
     struct sx_buffer *owner;
     struct sx_stored_span spans[1 + DECODE_MAX_PAGES]; /* all bytes; each page */

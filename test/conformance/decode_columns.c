@@ -1,10 +1,12 @@
-/* Several columns at once, whose rows come from several column chunks each. */
+/* Several columns at once, whose rows come from several column chunks each; and columns that are read again.
+ */
 #include "decode_chunk.h"
 
-enum { MAX_COLUMNS = 4, MAX_GROUPS = 3, MAX_PARTS = 2 * MAX_GROUPS };
+enum { MAX_COLUMNS = 4, MAX_GROUPS = 3, MAX_PARTS = 2 * MAX_GROUPS, READERS = 4 };
 
 /* Row groups with the same columns, and what is read of them. */
 struct table {
+    bool is_reread; /* by READERS readers, each chunk as one span */
     int n_columns, n_groups, n_parts;
     struct chunk chunks[MAX_COLUMNS][MAX_GROUPS];
     struct sx_decoder *decoders[MAX_COLUMNS][MAX_GROUPS];
@@ -21,25 +23,54 @@ static enum sx_parquet_encoding some_encoding(struct conformance *c, const struc
     }
 }
 
-/* The encodings of one column's chunks differ. */
-static enum sx_status make_table(struct conformance *c, int64_t most_rows, struct table *table) {
+/* The encodings of one column's chunks differ, but for one column in two of those that are read again. */
+static enum sx_status make_column(struct conformance *c, int64_t most_rows, int column, struct table *table) {
     const double null_shares[] = {0, 0, 0.3, 1};
+    const struct column_case *kind = &decode_cases[below(c, (uint64_t)decode_n_cases)];
+    const enum sx_parquet_encoding encoding = some_encoding(c, kind);
+    const bool is_alike = table->is_reread && below(c, 2), is_required = table->is_reread && below(c, 4);
+    for (int g = 0; g < table->n_groups; g++) {
+        struct chunk *chunk = &table->chunks[column][g];
+        const int64_t rows =
+            column > 0 ? table->chunks[0][g].host.length : (int64_t)below(c, (uint64_t)most_rows + 1);
+        chunk->is_required = is_required;
+        SX_TRY(chunk_make(c, kind, is_alike ? encoding : some_encoding(c, kind), rows,
+                          is_required ? 0 : null_shares[below(c, 4)], chunk));
+        chunk->spans[0].n_readers = table->is_reread ? READERS : 0;
+    }
+    return SX_OK;
+}
+
+static enum sx_status make_table(struct conformance *c, int64_t most_rows, struct table *table) {
+    table->is_reread = below(c, 2);
     table->n_columns = 1 + (int)below(c, MAX_COLUMNS);
     table->n_groups = 1 + (int)below(c, MAX_GROUPS);
-    for (int i = 0; i < table->n_columns; i++) {
-        const struct column_case *kind = &decode_cases[below(c, (uint64_t)decode_n_cases)];
+    for (int i = 0; i < table->n_columns; i++)
+        SX_TRY(make_column(c, most_rows, i, table));
+    return SX_OK;
+}
+
+static enum sx_status open_table(struct conformance *c, struct table *table) {
+    for (int i = 0; i < table->n_columns; i++)
         for (int g = 0; g < table->n_groups; g++) {
-            struct chunk *chunk = &table->chunks[i][g];
-            const int64_t rows =
-                i > 0 ? table->chunks[0][g].host.length : (int64_t)below(c, (uint64_t)most_rows + 1);
-            SX_TRY(chunk_make(c, kind, some_encoding(c, kind), rows, null_shares[below(c, 4)], chunk));
-            const struct sx_stored_chunk stored = chunk_stored(c, chunk);
+            struct sx_stored_chunk stored = chunk_stored(c, &table->chunks[i][g]);
+            if (table->is_reread) {
+                stored.spans = &table->chunks[i][g].spans[0];
+                stored.n_spans = 1;
+            }
             enum sx_status status = chunk_open(c, &stored, &table->decoders[i][g]);
             if (status != SX_OK)
                 return sx_error_set(&c->error, status, "%s", c->stream->error.text);
         }
-    }
     return SX_OK;
+}
+
+static void close_table(struct conformance *c, struct table *table) {
+    for (int i = 0; i < table->n_columns; i++)
+        for (int g = 0; g < table->n_groups; g++) {
+            c->backend->ops.decoder_destroy(c->stream, table->decoders[i][g]);
+            table->decoders[i][g] = NULL;
+        }
 }
 
 static void add_part(struct table *table, int group, int64_t first, int64_t rows) {
@@ -51,11 +82,17 @@ static void add_part(struct table *table, int group, int64_t first, int64_t rows
     table->n_rows += rows;
 }
 
-/* One range of each row group, or two. */
-static void choose_parts(struct conformance *c, struct table *table) {
+/* One range of each row group, or two. What is read again is whole the first time, mostly. */
+static void choose_parts(struct conformance *c, bool is_whole, struct table *table) {
+    table->n_parts = 0;
+    table->n_rows = 0;
     for (int g = 0; g < table->n_groups; g++) {
         const uint64_t rows = (uint64_t)table->chunks[0][g].host.length;
         int64_t bounds[4];
+        if (is_whole) {
+            add_part(table, g, 0, (int64_t)rows);
+            continue;
+        }
         for (int b = 0; b < 4; b++)
             bounds[b] = below(c, 3) ? (int64_t)below(c, rows + 1) : (int64_t)(b % 2 ? rows : 0);
         for (int b = 1; b < 4; b++)
@@ -133,24 +170,35 @@ out:
     return status;
 }
 
+static enum sx_status read_again(struct conformance *c, struct table *table) {
+    enum sx_status status = SX_OK;
+    for (int i = 0; i < (table->is_reread ? READERS : 1) && status == SX_OK; i++) {
+        choose_parts(c, table->is_reread && (i == 0 ? below(c, 4) : below(c, 2)), table);
+        status = open_table(c, table);
+        if (status == SX_OK && table->n_parts > 0)
+            status = check_table(c, table);
+        close_table(c, table);
+    }
+    return status;
+}
+
 static enum sx_status try_table(struct conformance *c, int64_t most_rows) {
     struct table table = {0};
     if (!conformance_takes(c))
         return SX_OK;
     enum sx_status status = make_table(c, most_rows, &table);
-    choose_parts(c, &table);
-    if (status == SX_OK && table.n_parts > 0)
-        status = check_table(c, &table);
+    if (status == SX_OK)
+        status = read_again(c, &table);
     for (int i = 0; i < table.n_columns; i++)
-        for (int g = 0; g < table.n_groups; g++) {
-            c->backend->ops.decoder_destroy(c->stream, table.decoders[i][g]);
+        for (int g = 0; g < table.n_groups; g++)
             chunk_release(&table.chunks[i][g]);
-        }
     return status;
 }
 
 void conform_decode_columns(struct conformance *c) {
-    enum { TABLES = 40 };
+    enum { TABLES = 60, LARGE_BYTES = 64 << 20 };
+    if (c->backend->cache_limit)
+        c->backend->cache_limit(c->backend, LARGE_BYTES, LARGE_BYTES);
     for (int r = 0; r < conformance_n_rows; r++)
         for (int i = 0; i < TABLES; i++) {
             enum sx_status status = try_table(c, conformance_rows[r]);

@@ -5,10 +5,11 @@
 struct cuda_cache {
     pthread_mutex_t lock; /* no image is released while it is held */
     size_t limit_bytes;   /* 0: nothing is kept */
+    size_t values_limit_bytes;
     struct sx_hash_table images;
     struct sx_lru order;
-    size_t held_bytes;
-    int64_t n_hits, n_misses, hit_bytes;
+    size_t held_bytes, values_bytes;
+    int64_t n_hits, n_misses, hit_bytes, n_values_taken;
 };
 
 /* ---- images ---- */
@@ -17,6 +18,7 @@ void cuda_image_release(struct cuda_image *image) {
     if (!image || atomic_fetch_sub_explicit(&image->references, 1, memory_order_acq_rel) != 1)
         return;
     sx_buffer_release(image->buffer);
+    sx_buffer_release(image->values_buffer);
     free(image->pages);
     free(image);
 }
@@ -45,6 +47,7 @@ static void evict(struct cuda_cache *cache, struct cuda_image *image, struct cud
     sx_hash_table_remove(&cache->images, &image->link);
     sx_lru_remove(&cache->order, &image->use);
     cache->held_bytes -= image->buffer->size_bytes;
+    cache->values_bytes -= image->values_bytes;
     image->next_evicted = *evicted;
     *evicted = image;
 }
@@ -68,6 +71,13 @@ static void release_evicted(struct cuda_image *image) {
 bool cuda_cache_takes(struct cuda_cache *cache, size_t bytes) {
     pthread_mutex_lock(&cache->lock);
     const bool takes = bytes <= cache->limit_bytes;
+    pthread_mutex_unlock(&cache->lock);
+    return takes;
+}
+
+bool cuda_cache_takes_values(struct cuda_cache *cache, size_t bytes) {
+    pthread_mutex_lock(&cache->lock);
+    const bool takes = cache->values_bytes + bytes <= cache->values_limit_bytes;
     pthread_mutex_unlock(&cache->lock);
     return takes;
 }
@@ -98,11 +108,32 @@ struct cuda_image *cuda_cache_find(struct cuda_cache *cache, uint64_t id) {
     return image;
 }
 
+void cuda_cache_note_taken(struct cuda_cache *cache) {
+    pthread_mutex_lock(&cache->lock);
+    cache->n_values_taken++;
+    pthread_mutex_unlock(&cache->lock);
+}
+
+/* Under the lock. *out_values to be released without it. */
+static void limit_values(struct cuda_cache *cache, struct cuda_image *image, struct sx_buffer **out_values) {
+    if (cache->values_bytes + image->values_bytes > cache->values_limit_bytes) {
+        *out_values = image->values_buffer;
+        image->values_buffer = NULL;
+        image->values = NULL;
+        image->values_bytes = 0;
+    }
+    cache->values_bytes += image->values_bytes;
+}
+
 void cuda_cache_insert(struct cuda_cache *cache, struct cuda_stream *stream, struct cuda_image *image) {
     struct cuda_image *evicted = NULL;
+    struct sx_buffer *values = NULL;
     cuda_share(stream, image->buffer->data);
+    if (image->values)
+        cuda_share(stream, image->values_buffer->data);
     pthread_mutex_lock(&cache->lock);
     if (image->buffer->size_bytes <= cache->limit_bytes && !find(cache, image->id)) {
+        limit_values(cache, image, &values);
         image->link.hash = sx_hash_mix(0, image->id);
         sx_hash_table_add(&cache->images, &image->link);
         sx_lru_add(&cache->order, &image->use);
@@ -112,6 +143,7 @@ void cuda_cache_insert(struct cuda_cache *cache, struct cuda_stream *stream, str
     }
     pthread_mutex_unlock(&cache->lock);
     release_evicted(evicted);
+    sx_buffer_release(values);
 }
 
 size_t cuda_cache_reclaim(struct cuda_cache *cache, size_t wanted_bytes) {
@@ -123,7 +155,7 @@ size_t cuda_cache_reclaim(struct cuda_cache *cache, size_t wanted_bytes) {
         newer = use->newer;
         if (is_in_use(image))
             continue;
-        given += image->buffer->size_bytes;
+        given += image->buffer->size_bytes + image->values_bytes;
         evict(cache, image, &evicted);
     }
     pthread_mutex_unlock(&cache->lock);
@@ -147,10 +179,11 @@ enum sx_status cuda_cache_create(struct cuda_cache **out_cache, struct sx_error 
     return SX_OK;
 }
 
-void cuda_cache_limit(struct cuda_cache *cache, size_t limit_bytes) {
+void cuda_cache_limit(struct cuda_cache *cache, size_t limit_bytes, size_t values_bytes) {
     struct cuda_image *evicted = NULL;
     pthread_mutex_lock(&cache->lock);
     cache->limit_bytes = limit_bytes;
+    cache->values_limit_bytes = values_bytes;
     evict_above(cache, limit_bytes, &evicted);
     pthread_mutex_unlock(&cache->lock);
     release_evicted(evicted);
@@ -159,7 +192,7 @@ void cuda_cache_limit(struct cuda_cache *cache, size_t limit_bytes) {
 void cuda_cache_destroy(struct cuda_cache *cache) {
     if (!cache)
         return;
-    cuda_cache_limit(cache, 0);
+    cuda_cache_limit(cache, 0, 0);
     pthread_mutex_destroy(&cache->lock);
     sx_hash_table_release(&cache->images);
     free(cache);
@@ -174,6 +207,8 @@ struct sx_cache_usage cuda_cache_usage(struct cuda_cache *cache) {
         .n_hits = cache->n_hits,
         .n_misses = cache->n_misses,
         .hit_bytes = cache->hit_bytes,
+        .values_bytes = cache->values_bytes,
+        .n_values_taken = cache->n_values_taken,
     };
     pthread_mutex_unlock(&cache->lock);
     return usage;

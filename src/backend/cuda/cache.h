@@ -30,6 +30,11 @@ struct cuda_image {
     struct sx_buffer *buffer;
     struct cuda_image_page *pages; /* by stored_at; NULL: stored bytes */
     int n_pages;
+    /* What all pages of the span, a whole chunk, were decoded to: a value for each row, none NULL. NULL: that
+     * was not kept. Of the buffer, which other chunks of the decode share, so many bytes are the image's. */
+    const uint8_t *values;
+    struct sx_buffer *values_buffer;
+    size_t values_bytes;
 };
 
 static inline struct cuda_image *cuda_image_retain(struct cuda_image *image) {
@@ -45,19 +50,24 @@ SX_MUST_CHECK enum sx_status cuda_cache_create(struct cuda_cache **out_cache, st
 void cuda_cache_destroy(struct cuda_cache *cache);
 
 /* See struct sx_backend. */
-void cuda_cache_limit(struct cuda_cache *cache, size_t limit_bytes);
+void cuda_cache_limit(struct cuda_cache *cache, size_t limit_bytes, size_t values_bytes);
 struct sx_cache_usage cuda_cache_usage(struct cuda_cache *cache);
 
 /* Whether an image of so many bytes may be kept. */
 bool cuda_cache_takes(struct cuda_cache *cache, size_t bytes);
+/* Whether an image may have so many bytes of values besides. */
+bool cuda_cache_takes_values(struct cuda_cache *cache, size_t bytes);
 /* For a guess: asks without being one of the span's readers. */
 bool cuda_cache_has(struct cuda_cache *cache, uint64_t id);
 /* One reference, the caller's; NULL: it is not there. Work of any stream may read it at once, and the
  * reference is to be kept until that work is issued. */
 struct cuda_image *cuda_cache_find(struct cuda_cache *cache, uint64_t id);
 /* Keeps a second reference, unless there is one with that id. All work that makes the image has ended
- * without a fault; `stream` is the one that its memory is from. */
+ * without a fault; `stream` is the one that its memory is from. Values that there is no room for leave the
+ * image, which nobody else has yet. */
 void cuda_cache_insert(struct cuda_cache *cache, struct cuda_stream *stream, struct cuda_image *image);
+/* A column was taken from images' values. */
+void cuda_cache_note_taken(struct cuda_cache *cache);
 /* Gives up images that nobody uses, of about so many bytes or more; returns how many bytes. They go back to
  * the streams' allocators. No allocator's lock is held. */
 size_t cuda_cache_reclaim(struct cuda_cache *cache, size_t wanted_bytes);

@@ -187,9 +187,11 @@ static enum sx_status issue(struct decode_call *call) {
         call->columns[r].counter = FIRST_COUNTER + 4 * r + 2;
         if (entries_of(call, r))
             SX_TRY(decode_column_prepare(call, &call->dictionaries[r], NULL));
-        SX_TRY(decode_column_prepare(call, &call->columns[r], entries_of(call, r)));
+        if (call->columns[r].pieces.n == 0)
+            SX_TRY(decode_column_prepare(call, &call->columns[r], entries_of(call, r)));
     }
-    return decode_columns_issue(call);
+    SX_TRY(decode_columns_issue(call));
+    return decode_kept_issue(call);
 }
 
 static enum sx_status finish(struct decode_call *call) {

@@ -93,6 +93,14 @@ struct decode_column {
     struct sx_buffer *arrays[N_ARRAYS];
     struct decode_work work;
     int counter; /* the first of its two in the control block, which are zero */
+    /* For later scans, what of it is a whole chunk: all rows are decoded, to `whole` where a selection is
+     * then taken from it. */
+    bool is_to_keep;
+    struct sx_tensor whole;
+    /* Values that the column is taken from (n 0: none), the last of which are in the buffer, which `whole` or
+     * an image keeps. `out` while they are to be moved. */
+    struct decode_pieces pieces;
+    struct sx_buffer *pieces_buffer;
     struct sx_tensor column;
 };
 
@@ -182,8 +190,23 @@ void decode_ahead_end(struct cuda_stream *stream, struct sx_decoder *decoder);
 
 /* ---- decode_image.c ---- */
 
+/* What the cache has of the span, which the decoder's copy keeps; NULL: it is not there. */
+struct cuda_image *decode_image_seek(struct decode_call *call, struct sx_decoder *decoder, int copy,
+                                     const struct sx_stored_span *span);
 /* At the end of a call: what it has made for the cache is good, and goes there, or is given up. */
 void decode_images_end(struct decode_call *call, bool is_good);
+
+/* ---- decode_kept.c ---- */
+
+/* Whether the cache has all values of the read: then column->pieces and out_rows are set. */
+bool decode_kept_find(struct decode_call *call, const struct sx_column_read *read,
+                      struct decode_column *column);
+/* Makes the columns that have pieces, or are selected of whole ones. */
+SX_MUST_CHECK enum sx_status decode_kept_issue(struct decode_call *call);
+/* Whether later scans want values of the column, which may be kept. */
+bool decode_is_to_keep(const struct decode_call *call, const struct decode_column *column);
+/* The image gets the values of its chunk, if the call has decoded them. */
+void decode_kept_note(const struct decode_call *call, const struct decode_begun *begun);
 
 /* ---- decode_issue.c ---- */
 

@@ -98,7 +98,8 @@ enum sx_status decode_column_prepare(struct decode_call *call, struct decode_col
                                      const struct decode_column *entries) {
     struct decode_work *work = &column->work;
     const struct sx_decoder *first = column->first;
-    if (!column->is_dictionary && call->selection) {
+    column->is_to_keep = decode_is_to_keep(call, column);
+    if (!column->is_dictionary && call->selection && !column->is_to_keep) {
         work->selection = call->selection->values;
         work->n_selected = call->selection->length;
     }

@@ -198,6 +198,7 @@ void decode_images_end(struct decode_call *call, bool is_good) {
         struct decode_begun *begun = &call->begun[i];
         struct decode_copy *copy = &begun->decoder->copies[begun->copy];
         if (is_good) {
+            decode_kept_note(call, begun);
             cuda_cache_insert(call->stream->device->cache, call->stream, begun->image);
         } else {
             cuda_image_release(copy->image);
@@ -217,23 +218,38 @@ void decode_images_end(struct decode_call *call, bool is_good) {
 /* ---- finding one ---- */
 
 /* Once for each span. */
-static enum sx_status seek(struct decode_inflater *inflater, struct sx_decoder *decoder, int copy,
-                           const struct sx_stored_span *span) {
-    struct decode_call *call = inflater->call;
-    struct cuda_cache *cache = call->stream->device->cache;
-    struct decode_copy *own = &decoder->copies[copy];
+static void look_up(struct decode_call *call, struct decode_copy *own, const struct sx_stored_span *span) {
     own->was_sought = true;
-    if (!span->held && (span->cache_id == 0 || !cuda_cache_takes(cache, span->length_bytes)))
-        return SX_OK;
-    own->image = span->held ? cuda_image_retain(span->held) : cuda_cache_find(cache, span->cache_id);
+    own->image = span->held ? cuda_image_retain(span->held)
+                            : cuda_cache_find(call->stream->device->cache, span->cache_id);
     if (!own->image)
-        return !call->way->makes_images ? SX_OK : begin(inflater, decoder, copy, span, &own->image);
+        return;
     call->hit_bytes += (int64_t)span->length_bytes;
     if (!own->image->pages && !own->stored) {
         own->stored = sx_buffer_retain(own->image->buffer);
         own->at = own->stored->data;
     }
-    return SX_OK;
+}
+
+static enum sx_status seek(struct decode_inflater *inflater, struct sx_decoder *decoder, int copy,
+                           const struct sx_stored_span *span) {
+    struct decode_call *call = inflater->call;
+    struct decode_copy *own = &decoder->copies[copy];
+    own->was_sought = true;
+    if (!span->held &&
+        (span->cache_id == 0 || !cuda_cache_takes(call->stream->device->cache, span->length_bytes)))
+        return SX_OK;
+    look_up(call, own, span);
+    return own->image || !call->way->makes_images ? SX_OK : begin(inflater, decoder, copy, span, &own->image);
+}
+
+struct cuda_image *decode_image_seek(struct decode_call *call, struct sx_decoder *decoder, int copy,
+                                     const struct sx_stored_span *span) {
+    struct decode_copy *own = &decoder->copies[copy];
+    if (!own->was_sought &&
+        (span->held || (span->cache_id != 0 && cuda_cache_has(call->stream->device->cache, span->cache_id))))
+        look_up(call, own, span);
+    return own->image;
 }
 
 /* NULL: it lacks the page, as the chunk has it. */

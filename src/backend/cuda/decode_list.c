@@ -14,6 +14,7 @@ void decode_column_release(struct decode_column *column) {
         sx_buffer_release(column->arrays[i]);
     sx_buffer_release(column->plain);
     sx_buffer_release(column->rebuilt);
+    sx_tensor_release(&column->whole);
     sx_tensor_release(&column->column);
     free(column->listed);
     free(column->pages);
@@ -269,6 +270,8 @@ enum sx_status decode_list(struct decode_call *call, int r) {
         call->place.part = p;
         SX_TRY(check_part(call, column->first, &read->parts[p]));
     }
+    if (decode_kept_find(call, read, column))
+        return SX_OK;
     SX_TRY(reserve(call, column, entries, read));
     for (int p = 0; p < read->n_parts; p++) {
         call->place.part = p;

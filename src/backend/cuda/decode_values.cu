@@ -179,6 +179,28 @@ __global__ void take_runs(const __grid_constant__ struct decode_works works) {
     }
 }
 
+/* ---- values that are there ---- */
+
+__device__ static inline int32_t piece_of(const struct decode_pieces &pieces, int32_t row) {
+    int32_t piece = 0;
+    SX_UNROLL
+    for (int32_t step = DECODE_PIECES / 2; step > 0; step /= 2)
+        if (piece + step < pieces.n && pieces.begins[piece + step] <= row)
+            piece += step;
+    return piece;
+}
+
+/* A row of blocks for each column. */
+template <typename T> __global__ void take_pieces(const __grid_constant__ struct decode_pieces_list list) {
+    const struct decode_pieces &pieces = list.of[blockIdx.y];
+    T *out = (T *)pieces.out;
+    for (int64_t i = cuda_thread(); i < pieces.n_rows; i += cuda_threads()) {
+        const int32_t row = pieces.selection ? pieces.selection[i] : (int32_t)i;
+        const int32_t piece = piece_of(pieces, row);
+        out[i] = ((const T *)pieces.values[piece])[row - pieces.begins[piece]];
+    }
+}
+
 template <typename T>
 static void expand(cudaStream_t stream, const struct decode_works *works, enum decode_source source) {
     SX_LAUNCH(expand_runs<T>, tile_grid(works, CUDA_WARP), CUDA_THREADS, 0, stream, *works, source);
@@ -228,19 +250,38 @@ void cuda_decode_convert(cudaStream_t stream, const struct decode_works *works,
     }
 }
 
+#define FOR_EACH_WIDTH(X) \
+    X(1, uint8_t)         \
+    X(2, uint16_t)        \
+    X(4, uint32_t)        \
+    X(8, uint64_t)        \
+    X(16, word16)
+
 void cuda_decode_take(cudaStream_t stream, const struct decode_works *works, uint32_t value_bytes,
                       bool from_runs) {
     switch (value_bytes) {
     case 0: take<uint32_t, true>(stream, works, from_runs); break;
 #define TAKE(bytes, type) \
     case bytes: take<type, false>(stream, works, from_runs); break;
-        TAKE(1, uint8_t)
-        TAKE(2, uint16_t)
-        TAKE(4, uint32_t)
-        TAKE(8, uint64_t)
-        TAKE(16, word16)
+        FOR_EACH_WIDTH(TAKE)
 #undef TAKE
     default: break;
     }
 }
+
+void cuda_decode_take_pieces(cudaStream_t stream, const struct decode_pieces_list *list,
+                             uint32_t value_bytes) {
+    int64_t rows = 0;
+    for (int32_t i = 0; i < list->n; i++)
+        rows = list->of[i].n_rows > rows ? list->of[i].n_rows : rows;
+    const dim3 blocks(cuda_blocks(rows), (unsigned)list->n);
+    switch (value_bytes) {
+#define TAKE(bytes, type) \
+    case bytes: SX_LAUNCH(take_pieces<type>, blocks, CUDA_THREADS, 0, stream, *list); break;
+        FOR_EACH_WIDTH(TAKE)
+#undef TAKE
+    default: break;
+    }
+}
+#undef FOR_EACH_WIDTH
 }

@@ -147,8 +147,8 @@ static void keep_memory(int ordinal) {
     (void)cudaGetLastError();
 }
 
-static void set_cache_limit(const struct sx_backend *backend, size_t limit_bytes) {
-    cuda_cache_limit(((const struct cuda_device *)backend)->cache, limit_bytes);
+static void set_cache_limit(const struct sx_backend *backend, size_t limit_bytes, size_t values_bytes) {
+    cuda_cache_limit(((const struct cuda_device *)backend)->cache, limit_bytes, values_bytes);
 }
 
 static struct sx_cache_usage get_cache_usage(const struct sx_backend *backend) {

@@ -184,6 +184,22 @@ struct decode_works {
     int32_t n;
 };
 
+/* A column whose values are there, in several pieces: row r of all is in the last piece that begins at r or
+ * in front of it. */
+enum { DECODE_PIECES = 16 };
+struct decode_pieces {
+    const uint8_t *values[DECODE_PIECES]; /* the piece's first */
+    int32_t begins[DECODE_PIECES];
+    int32_t n;
+    const int32_t *selection; /* NULL: all */
+    int64_t n_rows;           /* that are taken, to `out` */
+    void *out;
+};
+struct decode_pieces_list {
+    struct decode_pieces of[DECODE_WORKS];
+    int32_t n;
+};
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -217,6 +233,9 @@ void cuda_decode_convert(cudaStream_t stream, const struct decode_works *works,
                          enum decode_conversion conversion);
 void cuda_decode_take(cudaStream_t stream, const struct decode_works *works, uint32_t value_bytes,
                       bool from_runs);
+/* Values of so many bytes. */
+void cuda_decode_take_pieces(cudaStream_t stream, const struct decode_pieces_list *list,
+                             uint32_t value_bytes);
 void cuda_decode_views(cudaStream_t stream, const struct decode_works *works);
 void cuda_decode_fixed_views(cudaStream_t stream, const struct decode_works *works);
 void cuda_decode_byte_decimals(cudaStream_t stream, const struct decode_works *works, uint32_t value_bytes);
