@@ -106,8 +106,9 @@ enum sx_status sx_reuse_plan(struct sx_run *run, const struct sx_plan *root, str
         }
     if (run->n_reused == 0)
         return SX_OK;
-    /* decoded columns have what the stored ones leave */
-    return sx_reuse_create(run->options.storage, limit, (size_t)bytes_left, &run->reuse, error);
+    /* decoded columns have what the stored ones leave, but not more than half */
+    const size_t left = (size_t)bytes_left, half = limit / 2;
+    return sx_reuse_create(run->options.storage, limit, left < half ? left : half, &run->reuse, error);
 }
 
 int sx_reuse_readers(const struct sx_run *run, const struct sx_scan_plan *scan, int32_t column) {

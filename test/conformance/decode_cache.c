@@ -53,7 +53,7 @@ static void look_at(const struct chunk *chunk, bool is_whole, int first, struct 
 /* Rows [first, end) of a column; its strings may lie in the cache, so they are copied before the decoder
  * goes. */
 static enum sx_status read_view(struct conformance *c, const struct view *view, int64_t end,
-                                struct sx_tensor *out_host) {
+                                const struct sx_tensor *selection, struct sx_tensor *out_host) {
     const struct sx_backend_ops *ops = &c->backend->ops;
     struct sx_decoder *decoder = NULL;
     struct sx_tensor out = {0};
@@ -62,7 +62,7 @@ static enum sx_status read_view(struct conformance *c, const struct view *view, 
     const struct sx_decode_part part = {decoder, view->first_row, end - view->first_row};
     const struct sx_column_read read = {&part, 1, &out};
     if (status == SX_OK)
-        status = ops->decode(c->stream, &read, 1, NULL, &place);
+        status = ops->decode(c->stream, &read, 1, selection, &place);
     ops->decoder_destroy(c->stream, decoder);
     if (status == SX_OK)
         status = conformance_receive(c, &out, out_host);
@@ -84,7 +84,7 @@ static bool is_right(const struct chunk *chunk, const struct view *view, const s
 static void expect(struct conformance *c, const struct chunk *chunk, const struct view *view,
                    const char *what) {
     struct sx_tensor got = {0};
-    const enum sx_status status = read_view(c, view, ROWS, &got);
+    const enum sx_status status = read_view(c, view, ROWS, NULL, &got);
     CONFORM(c, status == SX_OK, "decode, %s: %s", what, c->stream->error.text);
     CONFORM(c, status != SX_OK || (got.length == ROWS - view->first_row && is_right(chunk, view, &got)),
             "decode, %s: other values, codec %d", what, (int)chunk->spec.codec);
@@ -149,11 +149,11 @@ static void try_damaged(struct conformance *c, struct chunk *chunk) {
     memset(bytes + last->definition_bytes, 0xff, last->stored_bytes - last->definition_bytes);
     look_at(chunk, true, 0, &view);
     for (int i = 0; i < 3; i++) {
-        enum sx_status status = read_view(c, &view, ROWS - last->n_values, &got);
+        enum sx_status status = read_view(c, &view, ROWS - last->n_values, NULL, &got);
         CONFORM(c, status == SX_OK && is_right(chunk, &view, &got), "decode, in front of damage: %s",
                 c->stream->error.text);
         sx_tensor_release(&got);
-        status = read_view(c, &view, ROWS, &got);
+        status = read_view(c, &view, ROWS, NULL, &got);
         CONFORM(c, status == SX_FILE, "decode: a damaged page gives status %d", (int)status);
     }
     memcpy(chunk->owner->data, chunk->bytes.data, chunk->bytes.length);
@@ -212,6 +212,58 @@ static void try_values(struct conformance *c, bool has_room) {
     }
     chunk_release(&chunk);
     c->backend->cache_limit(c->backend, LARGE_BYTES, 0);
+}
+
+/* One page of PLAIN timestamps in milliseconds, as they are. */
+static enum sx_status make_millis(struct conformance *c, struct chunk *chunk) {
+    int kind = 0;
+    while (decode_cases[kind].conversion != SX_CONVERT_MILLIS)
+        kind++;
+    for (;;) {
+        chunk->is_whole = true;
+        SX_TRY(chunk_make(c, &decode_cases[kind], SX_ENCODING_PLAIN, ROWS, 0, chunk));
+        if (chunk->spec.codec == SX_CODEC_UNCOMPRESSED && chunk->n_pages == 1)
+            return SX_OK;
+        chunk_release(chunk);
+        *chunk = (struct chunk){0};
+    }
+}
+
+/* A value that does not fit, in a row that nobody has asked for yet, is no error, though a later reader may
+ * want it. */
+static void try_unwanted(struct conformance *c) {
+    struct chunk chunk = {0};
+    struct view view;
+    struct sx_tensor host_selection = {0}, selection = {0}, got = {0};
+    const int64_t bad = (int64_t)below(c, ROWS), too_large = INT64_MAX - 1;
+    enum sx_status status;
+    SX_GO(make_millis(c, &chunk));
+    memcpy((uint8_t *)chunk.owner->data + chunk.offsets[0] + (size_t)bad * sizeof too_large, &too_large,
+           sizeof too_large);
+    chunk.spans[0].n_readers = 2;
+    look_at(&chunk, true, 0, &view);
+    SX_GO(sx_tensor_create_index(c->pool, SX_TYPE_I32, ROWS - 1, &host_selection, &c->error));
+    for (int32_t i = 0; i < ROWS - 1; i++)
+        ((int32_t *)host_selection.values)[i] = i + (i >= bad);
+    SX_GO(conformance_send(c, &host_selection, &selection));
+    SX_GO(read_view(c, &view, ROWS, &selection, &got));
+    for (int32_t i = 0; i < ROWS - 1; i++) {
+        struct sx_scalar wanted, have;
+        sx_tensor_scalar(&chunk.host, i + (i >= bad), &wanted);
+        sx_tensor_scalar(&got, i, &have);
+        CONFORM(c, conformance_scalar_equal(&wanted, &have),
+                "decode: row %d beside a value that is too large", i);
+    }
+    sx_tensor_release(&got);
+    status = read_view(c, &view, ROWS, NULL, &got);
+    CONFORM(c, status == SX_FILE, "decode: a value that is too large gives status %d", (int)status);
+    status = SX_OK;
+out:
+    CONFORM(c, status == SX_OK, "decode: %s", c->stream->error.text);
+    sx_tensor_release(&host_selection);
+    sx_tensor_release(&selection);
+    sx_tensor_release(&got);
+    chunk_release(&chunk);
 }
 
 /* Least recently used first. */
@@ -297,6 +349,10 @@ void conform_decode_cache(struct conformance *c) {
         try_values(c, true);
         try_values(c, false);
     }
+    c->backend->cache_limit(c->backend, LARGE_BYTES, LARGE_BYTES);
+    if (conformance_takes(c))
+        try_unwanted(c);
+    c->backend->cache_limit(c->backend, LARGE_BYTES, 0);
     if (conformance_takes(c))
         try_limits(c, chunks, N_CHUNKS);
     if (conformance_takes(c))

@@ -114,15 +114,14 @@ void cuda_cache_note_taken(struct cuda_cache *cache) {
     pthread_mutex_unlock(&cache->lock);
 }
 
-/* Under the lock. *out_values to be released without it. */
-static void limit_values(struct cuda_cache *cache, struct cuda_image *image, struct sx_buffer **out_values) {
-    if (cache->values_bytes + image->values_bytes > cache->values_limit_bytes) {
-        *out_values = image->values_buffer;
-        image->values_buffer = NULL;
-        image->values = NULL;
-        image->values_bytes = 0;
-    }
-    cache->values_bytes += image->values_bytes;
+/* Under the lock: no longer the image's; to be released without it. */
+static struct sx_buffer *take_values(struct cuda_cache *cache, struct cuda_image *image) {
+    struct sx_buffer *values = image->values_buffer;
+    cache->values_bytes -= image->values_bytes;
+    image->values_buffer = NULL;
+    image->values = NULL;
+    image->values_bytes = 0;
+    return values;
 }
 
 void cuda_cache_insert(struct cuda_cache *cache, struct cuda_stream *stream, struct cuda_image *image) {
@@ -133,7 +132,9 @@ void cuda_cache_insert(struct cuda_cache *cache, struct cuda_stream *stream, str
         cuda_share(stream, image->values_buffer->data);
     pthread_mutex_lock(&cache->lock);
     if (image->buffer->size_bytes <= cache->limit_bytes && !find(cache, image->id)) {
-        limit_values(cache, image, &values);
+        cache->values_bytes += image->values_bytes;
+        if (cache->values_bytes > cache->values_limit_bytes)
+            values = take_values(cache, image);
         image->link.hash = sx_hash_mix(0, image->id);
         sx_hash_table_add(&cache->images, &image->link);
         sx_lru_add(&cache->order, &image->use);
@@ -146,7 +147,32 @@ void cuda_cache_insert(struct cuda_cache *cache, struct cuda_stream *stream, str
     sx_buffer_release(values);
 }
 
-size_t cuda_cache_reclaim(struct cuda_cache *cache, size_t wanted_bytes) {
+/* Of images that nobody has but the cache. Some at a time: they are released without the lock. */
+static size_t reclaim_values(struct cuda_cache *cache, size_t wanted_bytes) {
+    enum { MOST = 64 };
+    struct sx_buffer *given_up[MOST];
+    size_t given = 0;
+    int n;
+    do {
+        n = 0;
+        pthread_mutex_lock(&cache->lock);
+        cache->values_limit_bytes = 0;
+        for (struct sx_lru_link *use = cache->order.oldest; use && n < MOST && given < wanted_bytes;
+             use = use->newer) {
+            struct cuda_image *image = used_by(use);
+            if (!image->values || atomic_load_explicit(&image->references, memory_order_acquire) > 1)
+                continue;
+            given += image->values_bytes;
+            given_up[n++] = take_values(cache, image);
+        }
+        pthread_mutex_unlock(&cache->lock);
+        for (int i = 0; i < n; i++)
+            sx_buffer_release(given_up[i]);
+    } while (n == MOST);
+    return given;
+}
+
+static size_t reclaim_images(struct cuda_cache *cache, size_t wanted_bytes) {
     struct cuda_image *evicted = NULL;
     size_t given = 0;
     pthread_mutex_lock(&cache->lock);
@@ -155,12 +181,17 @@ size_t cuda_cache_reclaim(struct cuda_cache *cache, size_t wanted_bytes) {
         newer = use->newer;
         if (is_in_use(image))
             continue;
-        given += image->buffer->size_bytes + image->values_bytes;
+        given += image->buffer->size_bytes;
         evict(cache, image, &evicted);
     }
     pthread_mutex_unlock(&cache->lock);
     release_evicted(evicted);
     return given;
+}
+
+size_t cuda_cache_reclaim(struct cuda_cache *cache, size_t wanted_bytes) {
+    const size_t given = reclaim_values(cache, wanted_bytes);
+    return given > 0 ? given : reclaim_images(cache, wanted_bytes);
 }
 
 /* ---- life ---- */

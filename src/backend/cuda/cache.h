@@ -17,7 +17,8 @@ struct cuda_image_page {
 };
 
 /* The bytes of a span as kernels read them: as they are stored, where no page is compressed; else all pages
- * of the span one after another, decompressed. Counted, and immutable once it is in the cache. */
+ * of the span one after another, decompressed. Counted, and immutable once it is in the cache,
+ * but for values that are given up while nobody else has it. */
 struct cuda_image {
     struct sx_hash_link link; /* first; of the cache, as are the next two */
     struct sx_lru_link use;
@@ -68,8 +69,9 @@ struct cuda_image *cuda_cache_find(struct cuda_cache *cache, uint64_t id);
 void cuda_cache_insert(struct cuda_cache *cache, struct cuda_stream *stream, struct cuda_image *image);
 /* A column was taken from images' values. */
 void cuda_cache_note_taken(struct cuda_cache *cache);
-/* Gives up images that nobody uses, of about so many bytes or more; returns how many bytes. They go back to
- * the streams' allocators. No allocator's lock is held. */
+/* Gives up values, or else images, that nobody uses, of about so many bytes or more; returns how many bytes.
+ * They go back to the streams' allocators. No more values are kept until the next limit. No allocator's lock
+ * is held. */
 size_t cuda_cache_reclaim(struct cuda_cache *cache, size_t wanted_bytes);
 
 #endif

@@ -282,13 +282,13 @@ static enum sx_status try_decode(struct cuda_stream *stream, const struct sx_col
     return status;
 }
 
-/* Without images where there is no memory for them. What the device can't decompress the host may, or it has
- * the right words for what is wrong. */
+/* Without images where there is no memory for them, or rows that are decoded for others have a fault. What
+ * the device can't decompress the host may, or it has the right words for what is wrong. */
 static enum sx_status decode_some(struct cuda_stream *stream, const struct sx_column_read *reads, int n_reads,
                                   const struct sx_tensor *selection, struct sx_decode_place *out_place) {
     struct decode_way way = {.makes_images = true};
     enum sx_status status = try_decode(stream, reads, n_reads, selection, out_place, &way);
-    if (status == SX_OUT_OF_MEMORY && way.has_begun) {
+    if ((status == SX_OUT_OF_MEMORY && way.has_begun) || (status == SX_FILE && way.is_whole)) {
         way = (struct decode_way){0};
         status = try_decode(stream, reads, n_reads, selection, out_place, &way);
     }

@@ -120,6 +120,7 @@ struct decode_way {
     bool makes_images;  /* for the cache */
     bool was_inflating; /* the fault is one of the device's decompression, or of an image */
     bool has_begun;     /* an image */
+    bool is_whole;      /* more rows are decoded than are wanted */
 };
 
 /* One call of the primitive: each read has a column of dictionaries, mostly empty, and its own. */

@@ -99,6 +99,7 @@ enum sx_status decode_column_prepare(struct decode_call *call, struct decode_col
     struct decode_work *work = &column->work;
     const struct sx_decoder *first = column->first;
     column->is_to_keep = decode_is_to_keep(call, column);
+    call->way->is_whole |= column->is_to_keep && call->selection;
     if (!column->is_dictionary && call->selection && !column->is_to_keep) {
         work->selection = call->selection->values;
         work->n_selected = call->selection->length;

@@ -120,27 +120,6 @@ static bool is_for_others(const struct decode_begun *begun) {
     return begun->image->n_left > 0 && begun->decoder->chunk.n_spans == 1;
 }
 
-static bool is_read_again(const struct decode_call *call, const struct decode_column *column) {
-    for (int i = 0; i < call->n_begun; i++)
-        for (int32_t k = 0; is_for_others(&call->begun[i]) && k < column->n_pages; k++)
-            if (column->listed[k].decoder == call->begun[i].decoder)
-                return true;
-    return false;
-}
-
-/* Not where few of many rows are wanted now: they are decoded alone. */
-bool decode_is_to_keep(const struct decode_call *call, const struct decode_column *column) {
-    enum { LEAST_SHARE = 8 };
-    const struct sx_tensor *selection = call->selection;
-    if (column->is_dictionary || column->n_pages == 0 || column->first->chunk.spec.type.id == SX_TYPE_VARCHAR)
-        return false;
-    if (selection && (column->has_levels || selection->length < column->out_rows / LEAST_SHARE))
-        return false;
-    return is_read_again(call, column) &&
-           cuda_cache_takes_values(call->stream->device->cache,
-                                   (size_t)column->out_rows * column->first->value_bytes);
-}
-
 /* Row of the column with the chunk's first one; -1: not all of the chunk's rows are there, one behind the
  * other. */
 static int64_t find_chunk(const struct decode_column *column, const struct sx_decoder *decoder) {
@@ -156,6 +135,35 @@ static int64_t find_chunk(const struct decode_column *column, const struct sx_de
         rows += page->end_wanted - page->first_wanted;
     }
     return rows == decoder->page_rows ? first : -1;
+}
+
+/* Rows of whole chunks that later scans want. */
+static int64_t rows_for_others(const struct decode_call *call, const struct decode_column *column) {
+    const struct sx_decoder *last = NULL;
+    int64_t rows = 0;
+    for (int32_t k = 0; k < column->n_pages; k++) {
+        const struct sx_decoder *decoder = column->listed[k].decoder;
+        for (int i = 0; decoder != last && i < call->n_begun; i++)
+            if (call->begun[i].decoder == decoder && is_for_others(&call->begun[i]) &&
+                find_chunk(column, decoder) >= 0)
+                rows += decoder->page_rows;
+        last = decoder;
+    }
+    return rows;
+}
+
+/* Not where few of many rows are wanted now: they are decoded alone. Nor where few would be kept: all that
+ * are decoded stay with them. */
+bool decode_is_to_keep(const struct decode_call *call, const struct decode_column *column) {
+    enum { LEAST_SHARE = 8 };
+    const struct sx_tensor *selection = call->selection;
+    const size_t bytes = (size_t)column->out_rows * column->first->value_bytes;
+    if (column->is_dictionary || column->n_pages == 0 || column->first->chunk.spec.type.id == SX_TYPE_VARCHAR)
+        return false;
+    if (selection && (column->has_levels || selection->length < column->out_rows / LEAST_SHARE))
+        return false;
+    return call->n_begun > 0 && rows_for_others(call, column) >= column->out_rows / 2 &&
+           cuda_cache_takes_values(call->stream->device->cache, bytes);
 }
 
 static void keep(const struct decode_call *call, const struct decode_column *column,
