@@ -53,7 +53,9 @@ struct decode_listed {
 };
 
 enum decode_array {
+    ARRAY_TOLD,
     ARRAY_PAGES,
+    ARRAY_TILES,
     ARRAY_MINIBLOCKS,
     ARRAY_STATES,
     ARRAY_RUNS,
@@ -78,9 +80,7 @@ struct decode_column {
     bool is_dictionary;
     bool as_codes; /* the column's values are codes of the dictionaries' entries */
     struct decode_listed *listed;
-    struct decode_page *pages;
-    struct decode_tile *tiles; /* in the block of the pages, */
-    size_t tiles_at;           /* from that byte on */
+    struct decode_page_told *pages;
     int32_t n_pages, n_tiles;
     int64_t rows;     /* of all pages */
     int64_t out_rows; /* of the column */

@@ -63,10 +63,13 @@ static enum sx_status make_value_arrays(struct decode_call *call, struct decode_
 static enum sx_status make_arrays(struct decode_call *call, struct decode_column *column) {
     struct decode_work *work = &column->work;
     SX_TRY(make_value_arrays(call, column));
-    const size_t list_bytes = column->tiles_at + (size_t)column->n_tiles * sizeof *column->tiles;
-    SX_TRY(make_array(call, column, ARRAY_PAGES, (int64_t)list_bytes, 1, &work->pages));
-    SX_TRY(cuda_upload_later(call->stream, &call->uploads, work->pages, column->pages, list_bytes));
-    work->tiles = (const struct decode_tile *)(const void *)((const char *)work->pages + column->tiles_at);
+    void *told;
+    SX_TRY(make_array(call, column, ARRAY_TOLD, column->n_pages, sizeof *column->pages, &told));
+    SX_TRY(cuda_upload_later(call->stream, &call->uploads, told, column->pages,
+                             (size_t)column->n_pages * sizeof *column->pages));
+    work->told = told;
+    SX_TRY(make_array(call, column, ARRAY_PAGES, column->n_pages, DECODE_PAGE_BYTES, &work->pages));
+    SX_TRY(make_array(call, column, ARRAY_TILES, column->n_tiles, sizeof *work->tiles, &work->tiles));
     SX_TRY(make_array(call, column, ARRAY_MINIBLOCKS, column->n_miniblocks, sizeof *work->miniblocks,
                       &work->miniblocks));
     SX_TRY(make_array(call, column, ARRAY_STATES, column->n_pages, sizeof *work->states, &work->states));

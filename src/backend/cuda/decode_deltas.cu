@@ -115,7 +115,7 @@ template <typename T>
 __device__ static inline void sum_deltas(const struct decode_work &work, const struct decode_page &page,
                                          int d, int64_t n, bool by_tile, T *out) {
     __shared__ struct delta_round<T> round;
-    const struct delta_source source = {work.miniblocks + page.deltas[d].first_miniblock, page.body,
+    const struct delta_source source = {work.miniblocks + page.first_miniblock[d], page.body,
                                         (uintptr_t)page.body + page.body_bytes,
                                         page.deltas[d].miniblock_values, n > 0 ? (uint32_t)(n - 1) : 0};
     uint32_t first = threadIdx.x * DELTA_ITEMS;

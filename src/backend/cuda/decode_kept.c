@@ -125,7 +125,7 @@ static bool is_for_others(const struct decode_begun *begun) {
 static int64_t find_chunk(const struct decode_column *column, const struct sx_decoder *decoder) {
     int64_t first = -1, rows = 0;
     for (int32_t i = 0; i < column->n_pages; i++) {
-        const struct decode_page *page = &column->pages[i];
+        const struct decode_page_told *page = &column->pages[i];
         if (column->listed[i].decoder != decoder)
             continue;
         if (decoder->first_rows[column->listed[i].index] + page->first_wanted != rows)

@@ -6,6 +6,8 @@
 #include "backend/cuda/launch_decode.h"
 #include "tensor/semantics_stored.h"
 
+static_assert(sizeof(struct decode_page) <= DECODE_PAGE_BYTES, "memory for a page");
+
 /* Nothing more is done for page `p` of the decode. */
 __device__ static inline void page_fault(const struct decode_work &work, int32_t p,
                                          enum decode_problem problem, uint64_t high = 0, int64_t row = 0) {

@@ -36,16 +36,13 @@ static int page_of(const struct sx_decoder *decoder, int64_t row) {
     return low;
 }
 
-/* Pages and tiles in one block, so that they are uploaded in one copy. */
-static bool reserve_column(struct decode_column *column, int64_t n_pages, int64_t n_tiles) {
+static bool reserve_column(struct decode_column *column, int64_t n_pages) {
     column->listed = calloc((size_t)n_pages + 1, sizeof *column->listed);
-    column->tiles_at = ((size_t)n_pages + 1) * sizeof *column->pages;
-    column->pages = calloc(1, column->tiles_at + (size_t)(n_tiles + 1) * sizeof *column->tiles);
-    column->tiles = column->pages ? (struct decode_tile *)(void *)(column->pages + n_pages + 1) : NULL;
+    column->pages = calloc((size_t)n_pages + 1, sizeof *column->pages);
     return column->listed && column->pages;
 }
 
-/* Pages and tiles that the parts need, at most. */
+/* Pages that the parts need, at most; there may not be too many tiles. */
 static enum sx_status reserve(struct decode_call *call, struct decode_column *column,
                               struct decode_column *entries, const struct sx_column_read *read) {
     int64_t n_pages = 0, n_tiles = 0, n_entry_tiles = 0;
@@ -62,7 +59,7 @@ static enum sx_status reserve(struct decode_call *call, struct decode_column *co
     }
     if (n_pages > INT32_MAX || n_tiles > INT32_MAX || n_entry_tiles > INT32_MAX)
         return no_memory(call);
-    if (!reserve_column(column, n_pages, n_tiles) || !reserve_column(entries, read->n_parts, n_entry_tiles))
+    if (!reserve_column(column, n_pages) || !reserve_column(entries, read->n_parts))
         return no_memory(call);
     return SX_OK;
 }
@@ -87,27 +84,21 @@ static enum decode_source source_of(const struct sx_chunk_spec *spec, const stru
 }
 
 /* Miniblocks have at least 32 values. */
-static void reserve_miniblocks(struct decode_column *column, struct decode_page *page) {
+static void reserve_miniblocks(struct decode_column *column, struct decode_page_told *page) {
     enum { LEAST_VALUES = 32 };
     const int64_t room = page->n_rows / LEAST_VALUES + 1;
     const int n_deltas = page->source == DECODE_FRONT_CODED                               ? 2
                          : page->source == DECODE_DELTA || page->source == DECODE_LENGTHS ? 1
                                                                                           : 0;
     for (int d = 0; d < n_deltas; d++) {
-        page->deltas[d].first_miniblock = (int32_t)column->n_miniblocks;
+        page->first_miniblock[d] = (int32_t)column->n_miniblocks;
         column->n_miniblocks += room;
     }
 }
 
-static void add_tiles(struct decode_column *column, struct decode_page *page) {
-    page->first_tile = column->n_tiles;
-    for (int64_t row = 0; row < page->n_rows; row += DECODE_TILE)
-        column->tiles[column->n_tiles++] = (struct decode_tile){column->n_pages, (int32_t)row};
-}
-
 /* What levels there are, and for V2 where. */
 static enum sx_status find_levels(struct decode_call *call, const struct decode_listed *listed,
-                                  const struct sx_page *stored, struct decode_page *page,
+                                  const struct sx_page *stored, struct decode_page_told *page,
                                   uint32_t *out_lead_bytes) {
     struct sx_page_levels levels = {0};
     const bool has_levels = listed->decoder->chunk.spec.optional && stored->kind != SX_PAGE_DICTIONARY;
@@ -159,10 +150,10 @@ static int32_t listed_before(const struct decode_column *column, const struct sx
 /* Adds it with all its rows wanted. */
 static enum sx_status add_page(struct decode_call *call, struct decode_column *column,
                                struct sx_decoder *decoder, int part, int index,
-                               struct decode_page **out_page) {
+                               struct decode_page_told **out_page) {
     const struct sx_page *stored = &decoder->chunk.pages[index];
     struct decode_listed *listed = &column->listed[column->n_pages];
-    struct decode_page *page = &column->pages[column->n_pages];
+    struct decode_page_told *page = &column->pages[column->n_pages];
     *listed = (struct decode_listed){.decoder = decoder,
                                      .part = part,
                                      .index = index,
@@ -174,7 +165,8 @@ static enum sx_status add_page(struct decode_call *call, struct decode_column *c
     page->n_rows = page->end_wanted = (int32_t)stored->n_values;
     page->n_entries = -1;
     SX_TRY(find_levels(call, listed, stored, page, &listed->lead_bytes));
-    add_tiles(column, page);
+    page->first_tile = column->n_tiles;
+    column->n_tiles += (page->n_rows + DECODE_TILE - 1) / DECODE_TILE;
     reserve_miniblocks(column, page);
     column->n_pages++;
     column->rows += stored->n_values;
@@ -211,7 +203,7 @@ static enum sx_status check_part(struct decode_call *call, const struct sx_decod
 static enum sx_status add_dictionary(struct decode_call *call, struct decode_column *entries,
                                      struct sx_decoder *decoder, int part, uint32_t *out_base,
                                      int64_t *out_entries) {
-    struct decode_page *page;
+    struct decode_page_told *page;
     *out_base = (uint32_t)entries->rows;
     *out_entries = -1;
     if (decoder->dictionary_page < 0)
@@ -241,7 +233,7 @@ static enum sx_status add_part(struct decode_call *call, struct decode_column *c
         return SX_OK;
     const int end_page = page_of(decoder, part->first + part->rows - 1) + 1;
     for (int i = page_of(decoder, part->first); i < end_page; i++) {
-        struct decode_page *page;
+        struct decode_page_told *page;
         if (!decode_has_rows(&decoder->chunk.pages[i]))
             continue;
         SX_TRY(add_page(call, column, decoder, part_index, i, &page));

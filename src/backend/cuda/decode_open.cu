@@ -104,8 +104,8 @@ __device__ static inline uint64_t inclusive_bytes(uint64_t bytes, uint64_t minib
 /* A warp: the block's miniblocks from number `first` on, one a lane. False: one that counts has a width that
  * can't be; all count where `reads_all`, else those that the rows need. */
 __device__ static inline bool take_miniblocks(const struct decode_work &work, struct delta_walk *walk,
-                                              uint64_t first, int64_t n_rows, bool reads_all,
-                                              struct decode_deltas *out) {
+                                              uint64_t first, int64_t n_rows, int64_t first_miniblock,
+                                              bool reads_all, struct decode_deltas *out) {
     constexpr uint32_t ALL = 0xffffffffu;
     const uint64_t lane = threadIdx.x % CUDA_WARP, before = lane * walk->miniblock_values;
     const bool exists = first + lane < walk->n_miniblocks && before < walk->left;
@@ -127,7 +127,7 @@ __device__ static inline bool take_miniblocks(const struct decode_work &work, st
     const uint32_t needed = __ballot_sync(ALL, exists && is_needed);
     const uint32_t listed = needed & (n_good < CUDA_WARP ? (1u << n_good) - 1 : ALL);
     if (listed >> lane & 1)
-        work.miniblocks[out->first_miniblock + walk->n_listed + (int64_t)lane] = {
+        work.miniblocks[first_miniblock + walk->n_listed + (int64_t)lane] = {
             walk->min_delta, (uint32_t)(walk->at + skipped), width};
     const uint32_t sum = __reduce_add_sync(ALL, listed >> lane & 1 ? (uint32_t)there : 0);
     const uint64_t total = __shfl_sync(ALL, inclusive, CUDA_WARP - 1);
@@ -150,15 +150,16 @@ __device__ static inline bool take_miniblocks(const struct decode_work &work, st
 /* A warp: lists the miniblocks that the page's rows need. With out_end also finds where all values end: then
  * damage is a problem at once, else only to those who need the values behind it. */
 __device__ __forceinline__ enum decode_problem open_deltas(const struct decode_work &work,
-                                                           const struct decode_page &page, uint64_t at,
-                                                           struct decode_deltas *out, uint64_t *out_end) {
+                                                           struct decode_page &page, int d, uint64_t at,
+                                                           uint64_t *out_end) {
+    struct decode_deltas *out = &page.deltas[d];
     struct delta_walk walk = {page.body, page.body_bytes, at, 0, 0, 0, 0, 0, true, {}, 0, at, 0};
     uint64_t first = 0;
     ask_ahead(&walk, 0);
     const enum decode_problem problem = start_deltas(&walk, &first);
     if (problem != DECODE_GOOD)
         return problem;
-    *out = {first, walk.left > 0, out->first_miniblock, (uint32_t)walk.miniblock_values, DECODE_DELTA_MORE};
+    *out = {first, walk.left > 0, (uint32_t)walk.miniblock_values, DECODE_DELTA_MORE};
     walk.left -= walk.left > 0;
     while (walk.left > 0 && (out_end || !deltas_are_enough(walk, *out, page.n_rows))) {
         const uint64_t begin = walk.at;
@@ -167,7 +168,8 @@ __device__ __forceinline__ enum decode_problem open_deltas(const struct decode_w
             return out_end ? DECODE_DELTA_BLOCK : DECODE_GOOD;
         }
         for (uint64_t m = 0; m < walk.n_miniblocks && walk.left > 0; m += CUDA_WARP)
-            if (!take_miniblocks(work, &walk, m, page.n_rows, out_end != nullptr, out))
+            if (!take_miniblocks(work, &walk, m, page.n_rows, page.first_miniblock[d], out_end != nullptr,
+                                 out))
                 return out_end ? DECODE_DELTA_WIDTH : DECODE_GOOD;
         ask_ahead(&walk, walk.at - begin);
     }
@@ -182,7 +184,7 @@ __device__ __forceinline__ enum decode_problem open_lengths(const struct decode_
     uint64_t at = 0;
     SX_UNROLL
     for (int d = 0; d < n_deltas; d++) {
-        const enum decode_problem problem = open_deltas(work, *page, at, &page->deltas[d], &at);
+        const enum decode_problem problem = open_deltas(work, *page, d, at, &at);
         if (problem != DECODE_GOOD)
             return problem;
     }
@@ -223,7 +225,7 @@ __device__ static inline enum decode_problem open_values(const struct decode_wor
         return page->body_bytes % work.stored_bytes ? DECODE_SPLIT_END : DECODE_GOOD;
     case DECODE_RLE_BITS: return is_empty ? DECODE_GOOD : open_rle_bits(page);
     case DECODE_CODES: return is_empty ? DECODE_GOOD : open_codes(page);
-    case DECODE_DELTA: return is_empty ? DECODE_GOOD : open_deltas(work, *page, 0, &page->deltas[0], nullptr);
+    case DECODE_DELTA: return is_empty ? DECODE_GOOD : open_deltas(work, *page, 0, 0, nullptr);
     case DECODE_LENGTHS: return is_empty ? DECODE_GOOD : open_lengths(work, page, 1);
     case DECODE_FRONT_CODED: return is_empty ? DECODE_GOOD : open_lengths(work, page, 2);
     default: return DECODE_GOOD;
@@ -253,13 +255,23 @@ __device__ static inline bool open_levels(struct decode_page *page) {
     return true;
 }
 
-/* A block of one warp per page. All lanes do the same but where deltas are listed. */
+/* A warp. */
+__device__ static inline void list_tiles(const struct decode_work &work, int32_t p,
+                                         const struct decode_page &page) {
+    const int32_t n = (page.n_rows + DECODE_TILE - 1) / DECODE_TILE;
+    for (int32_t i = (int32_t)threadIdx.x; i < n; i += CUDA_WARP)
+        work.tiles[page.first_tile + i] = {p, i * DECODE_TILE};
+}
+
+/* A block of one warp per page. All lanes do the same but where deltas and tiles are listed. */
 __global__ void open_pages(const __grid_constant__ struct decode_works works) {
     const struct decode_work work = works.of[blockIdx.y];
     const int32_t p = (int32_t)blockIdx.x;
     if (p >= work.n_pages)
         return;
-    struct decode_page page = work.pages[p];
+    struct decode_page page = {};
+    static_cast<struct decode_page_told &>(page) = work.told[p];
+    list_tiles(work, p, page);
     page.n_there = -1;
     page.deltas[0].problem = page.deltas[1].problem = DECODE_DELTA_MORE;
     const bool has_levels = open_levels(&page);

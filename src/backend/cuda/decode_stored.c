@@ -203,7 +203,7 @@ static enum sx_status place_plain(struct decode_call *call, struct decode_column
 
 /* Levels of V2 pages stand in front of the values. */
 static void take_image(const struct decode_listed *listed, const struct sx_page *stored,
-                       struct decode_page *page) {
+                       struct decode_page_told *page) {
     page->image = listed->image + listed->in_image->plain_at;
     page->image_bytes = listed->in_image->plain_bytes;
     if (stored->kind == SX_PAGE_DATA_V2 && page->level_kind != DECODE_NO_LEVELS)
@@ -214,7 +214,7 @@ static void take_image(const struct decode_listed *listed, const struct sx_page 
 static enum sx_status bring_page(struct decode_inflater *inflater, struct decode_column *column, int32_t i) {
     struct decode_call *call = inflater->call;
     const struct decode_listed *listed = &column->listed[i];
-    struct decode_page *page = &column->pages[i];
+    struct decode_page_told *page = &column->pages[i];
     const struct sx_page *stored = &listed->decoder->chunk.pages[listed->index];
     const uint8_t *device = NULL;
     call->place = (struct sx_decode_place){column->read, listed->part};

@@ -97,14 +97,15 @@ struct decode_miniblock {
 struct decode_deltas {
     uint64_t first;
     int64_t n_there; /* values that the bytes hold */
-    int32_t first_miniblock;
     uint32_t miniblock_values;
     uint32_t problem; /* why there are no more: enum decode_problem */
 };
 
-struct decode_page {
+/* What the host tells of a page: the lists of large decodes are bytes on the link like others. */
+struct decode_page_told {
     const uint8_t *image;  /* the page's bytes on the device, decompressed */
     const uint8_t *levels; /* NULL, though there are some: at the image's begin */
+    const uint8_t *stored; /* values of fixed length side by side, where they are staged; else NULL */
     uint32_t image_bytes, level_bytes;
     int64_t first_row, out_row;
     int64_t n_entries; /* of its dictionary; -1: there is none */
@@ -112,15 +113,22 @@ struct decode_page {
     int32_t first_tile;
     uint32_t number;    /* for faults */
     uint32_t code_base; /* where its dictionary begins in the column's */
+    int32_t first_miniblock[2];
     uint8_t level_kind, source;
-    /* Set by cuda_decode_open, but for deltas[].first_miniblock: */
+};
+
+/* And what cuda_decode_open finds: `levels`, and `stored` of all (strings: what their offsets count from),
+ * too. */
+#ifdef __cplusplus
+struct decode_page : decode_page_told {
     uint8_t code_width;
     uint32_t body_bytes, text_at; /* LENGTHS, FRONT_CODED: where in the body the strings' bytes begin */
     const uint8_t *body;
-    const uint8_t *stored; /* values of fixed length side by side; strings: what their offsets count from */
-    int64_t n_there;       /* values that the body holds; -1: not known before they are decoded */
+    int64_t n_there;                /* values that the body holds; -1: not known before they are decoded */
     struct decode_deltas deltas[2]; /* values, or lengths; of FRONT_CODED prefixes and suffixes */
 };
+#endif
+enum { DECODE_PAGE_BYTES = 192 }; /* of a decode_page, at most */
 
 struct decode_tile {
     int32_t page;
@@ -147,9 +155,10 @@ struct decode_run_at {
 
 /* One decode. Arrays may be NULL where nothing needs them. */
 struct decode_work {
-    struct decode_page *pages;
+    const struct decode_page_told *told;
+    struct decode_page *pages; /* made of those by cuda_decode_open, as are `tiles` */
     struct decode_state *states;
-    const struct decode_tile *tiles;
+    struct decode_tile *tiles;
     struct decode_miniblock *miniblocks;
     int32_t n_pages, n_tiles;
     int64_t rows;
