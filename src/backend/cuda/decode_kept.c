@@ -162,7 +162,7 @@ bool decode_is_to_keep(const struct decode_call *call, const struct decode_colum
         return false;
     if (selection && (column->has_levels || selection->length < column->out_rows / LEAST_SHARE))
         return false;
-    return call->n_begun > 0 && rows_for_others(call, column) >= column->out_rows / 2 &&
+    return call->n_begun > 0 && 2 * rows_for_others(call, column) >= column->out_rows &&
            cuda_cache_takes_values(call->stream->device->cache, bytes);
 }
 

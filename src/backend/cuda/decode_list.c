@@ -166,7 +166,7 @@ static enum sx_status add_page(struct decode_call *call, struct decode_column *c
     page->n_entries = -1;
     SX_TRY(find_levels(call, listed, stored, page, &listed->lead_bytes));
     page->first_tile = column->n_tiles;
-    column->n_tiles += (page->n_rows + DECODE_TILE - 1) / DECODE_TILE;
+    column->n_tiles += DECODE_TILES(page->n_rows);
     reserve_miniblocks(column, page);
     column->n_pages++;
     column->rows += stored->n_values;

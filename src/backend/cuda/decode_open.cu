@@ -258,7 +258,7 @@ __device__ static inline bool open_levels(struct decode_page *page) {
 /* A warp. */
 __device__ static inline void list_tiles(const struct decode_work &work, int32_t p,
                                          const struct decode_page &page) {
-    const int32_t n = (page.n_rows + DECODE_TILE - 1) / DECODE_TILE;
+    const int32_t n = DECODE_TILES(page.n_rows);
     for (int32_t i = (int32_t)threadIdx.x; i < n; i += CUDA_WARP)
         work.tiles[page.first_tile + i] = {p, i * DECODE_TILE};
 }
@@ -310,7 +310,7 @@ __global__ void find_selected(const __grid_constant__ struct decode_works works)
     for (int64_t t = cuda_thread(); t < work.n_tiles && work.selection; t += cuda_threads()) {
         const struct decode_tile tile = work.tiles[t];
         const struct decode_page &page = work.pages[tile.page];
-        const int32_t end = tile.first + DECODE_TILE;
+        const int32_t end = page.n_rows - tile.first > DECODE_TILE ? tile.first + DECODE_TILE : page.n_rows;
         const int32_t from = page.first_wanted > tile.first ? page.first_wanted : tile.first;
         const int32_t to = page.end_wanted < end ? page.end_wanted : end;
         const int64_t begin = first_selected(work, 0, work.n_selected, page.out_row + from);

@@ -14,6 +14,8 @@
 #include "backend/cuda/column.h"
 
 enum { DECODE_TILE = 1024 };
+/* Tiles of so many rows, up to INT32_MAX. */
+#define DECODE_TILES(rows) ((rows) / DECODE_TILE + ((rows) % DECODE_TILE > 0))
 /* Kernels may read so many bytes in front of a page's bytes and behind them, since they read whole words. */
 enum { DECODE_SLACK_BYTES = 16 };
 
